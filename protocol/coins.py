@@ -1,0 +1,87 @@
+"""Addresses of random numbers: every coin of a simulation has a place of its own.
+
+(seed, stream, n, repetition, round) names a Philox4x64 sequence, and a row's coins sit at positions that depend on the
+row's number only. So numbers depend neither on how rows are split over clients nor on block size or order of arrival.
+Real privacy never uses addresses: its coins are the operating system's (see `client.draws`).
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+Words = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+
+
+class Stream(IntEnum):
+    """What a sequence of coins is for; two uses never share a stream."""
+
+    PROBLEM = 0
+    TRUTH = 1
+    LABELS = 2
+    PRIVACY = 3
+    ESCALATION = 4
+    CURATOR = 5
+    COHORT = 6
+    MISBEHAVIOUR = 7
+    BOOTSTRAP = 8
+    METRICS = 9
+
+
+@dataclass(frozen=True)
+class Address:
+    """The name of one sequence of 64-bit words.
+
+    Each component must be below 2^32 and the seed below 2^128: beyond, SeedSequence addresses collide (ValueError).
+    """
+
+    seed: int
+    stream: Stream
+    n: int = 0
+    repetition: int = 0
+    round: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 1 << 128:
+            raise ValueError(f"expected 0 <= seed < 2^128, got {self.seed}")
+        for name in ("n", "repetition", "round"):
+            if not 0 <= getattr(self, name) < 1 << 32:
+                raise ValueError(f"expected 0 <= {name} < 2^32, got {getattr(self, name)}")
+
+    def generator(self) -> np.random.Philox:
+        """The counter-based generator at the first word of the sequence."""
+        key = (int(self.stream), self.n, self.repetition, self.round)
+        return np.random.Philox(np.random.SeedSequence(self.seed, spawn_key=key))
+
+
+def words(address: Address, start: int, count: int) -> Words:
+    """Words start, ..., start + count - 1 of a sequence.
+
+    `Philox.advance` moves whole blocks of four words, so the seek goes to start // 4 and skips the rest.
+
+    >>> here = Address(7, Stream.LABELS, n=10)
+    >>> bool((words(here, 0, 9)[5:] == words(here, 5, 4)).all())
+    True
+    """
+    if start < 0 or count < 0:
+        raise ValueError(f"expected start >= 0 and count >= 0, got {start} and {count}")
+    generator = address.generator()
+    skip = start % 4
+    if start >= 4:
+        generator.advance(start // 4)
+    drawn: Words = generator.random_raw(skip + count)
+    return drawn[skip:]
+
+
+def uniform(drawn: Words) -> Floats:
+    """One number in the open interval (0, 1) a word: (top 52 bits + 1/2) / 2^52, exact and symmetric about 1/2."""
+    return ((drawn >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+
+
+def normal(drawn: Words) -> Floats:
+    """One standard normal number a word, by the inverse distribution function of `uniform`. For simulation only."""
+    values: Floats = ndtri(uniform(drawn))
+    return values

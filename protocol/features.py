@@ -1,0 +1,151 @@
+"""Public features: what client and server both compute, row by row, with the same bits.
+
+Rows are projected (Q), weighted, and truncated to the task's grid, in that order. Both sides use the truncated rows in
+all formulas, so rounding is no bias. Every value of a row depends on that row alone.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.coins import Address, Stream, normal, words
+from protocol.grid import truncate
+from protocol.problem import Problem
+
+Floats = NDArray[np.float64]
+LARGEST_NORMAL = 8.3  # |normal(word)| <= 8.21 for every 64-bit word: the inverse map's argument is at least 2^-53
+
+
+def project(x: Floats) -> Floats:
+    """u = Q^T x for the Helmert basis Q of the vectors that sum to zero; shape (n, d) -> (n, d - 1).
+
+    Column j of Q holds j entries 1/sqrt(j(j+1)), then -j/sqrt(j(j+1)), so u_j is a scaled difference of a running sum
+    and the next entry. Plain elementwise arithmetic: a row's bits do not depend on its neighbours.
+
+    >>> bool(abs(project(np.ones((1, 4)))).max() < 1e-15)
+    True
+    """
+    reduced = np.empty((len(x), x.shape[1] - 1))
+    running = np.zeros(len(x))
+    for j in range(1, x.shape[1]):
+        running = running + x[:, j - 1]
+        reduced[:, j - 1] = (running - j * x[:, j]) * (1.0 / math.sqrt(j * (j + 1)))
+    return reduced
+
+
+def lift(u: Floats) -> Floats:
+    """theta = Q u, the inverse of `project` on vectors that sum to zero; shape (..., p) -> (..., p + 1)."""
+    j = np.arange(1, u.shape[-1] + 1)
+    scaled = u / np.sqrt(j * (j + 1.0))
+    suffix = np.cumsum(scaled[..., ::-1], axis=-1)[..., ::-1]
+    theta = np.zeros((*u.shape[:-1], u.shape[-1] + 1))
+    theta[..., :-1] = suffix
+    theta[..., 1:] -= j * scaled
+    return theta
+
+
+def helmert(dimension: int) -> Floats:
+    """The orthonormal basis Q, shape (d, d - 1)."""
+    return project(np.eye(dimension))
+
+
+def coordinates(problem: Problem, theta: Floats) -> Floats:
+    """Reduced coordinates u of a full parameter theta."""
+    return project(theta[None, :])[0] if problem.sum_zero else theta.copy()
+
+
+def full(problem: Problem, u: Floats) -> Floats:
+    """The full parameter theta of reduced coordinates u, shape (..., p) -> (..., d)."""
+    return lift(u) if problem.sum_zero else u.copy()
+
+
+def differences(problem: Problem, address: Address, start: int, stop: int) -> Floats:
+    """x = phi(second) - phi(first) of rows start, ..., stop - 1; shape (rows, dimension).
+
+    Drawn features take fixed positions of the sequence: d words a row ("gaussian": x is sqrt(2) times standard
+    normal) or 2 d words a row ("sphere": two points, each a normalised vector of normals).
+    """
+    d, count = problem.dimension, stop - start
+    if problem.features == "gaussian":
+        return math.sqrt(2) * normal(words(address, start * d, count * d)).reshape(count, d)
+    if problem.features == "sphere":
+        points = normal(words(address, start * 2 * d, count * 2 * d)).reshape(count, 2, d)
+        length = np.zeros((count, 2))
+        for j in range(d):  # a plain loop: one order of addition on every machine
+            length += points[:, :, j] ** 2
+        points /= np.sqrt(length)[:, :, None]
+        return np.ascontiguousarray(points[:, 1] - points[:, 0])
+    assert problem.design is not None
+    chosen = problem.design[start:stop]
+    if len(chosen) != count:
+        raise ValueError(f"expected rows below {len(problem.design)}, got rows {start}..{stop - 1}")
+    if problem.features == "values":
+        return chosen.astype(np.float64)
+    x = np.zeros((count, d))
+    x[np.arange(count), chosen[:, 1]] += 1.0
+    x[np.arange(count), chosen[:, 0]] -= 1.0
+    return x
+
+
+def reduced_rows(problem: Problem, seed: int, n: int, repetition: int, start: int, stop: int) -> Floats:
+    """Rows of Q^T x (or x) before weighting and truncation, shape (rows, p)."""
+    x = differences(problem, Address(seed, Stream.PROBLEM, n, repetition), start, stop)
+    return project(x) if problem.sum_zero else x
+
+
+def norms(rows: Floats) -> Floats:
+    """Euclidean norm of each row, by a plain loop over coordinates."""
+    total = np.zeros(len(rows))
+    for j in range(rows.shape[1]):
+        total += rows[:, j] ** 2
+    return np.sqrt(total)
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """Rows v_i = trunc(w_i Q^T x_i) on a grid, with their public weights w_i = min(1, radius / ||Q^T x_i||)."""
+
+    rows: Floats
+    weights: Floats | None
+
+
+def rounded(rows: Floats, exponent: int, radius: float | None) -> Rounded:
+    """Weight and truncate reduced rows; without a radius all weights are 1 and are left out."""
+    if radius is None:
+        return Rounded(truncate(rows, exponent), None)
+    with np.errstate(divide="ignore"):
+        weights = np.minimum(1.0, radius / norms(rows))
+    return Rounded(truncate(rows * weights[:, None], exponent), weights)
+
+
+def row_bound(problem: Problem, radius: float | None) -> float:
+    """A bound on every coordinate of every row, from public facts only; never from labels."""
+    if problem.features == "gaussian":
+        bound = LARGEST_NORMAL * math.sqrt(2 * problem.dimension)
+    elif problem.features == "sphere":
+        bound = 2.0
+    elif problem.features == "items":
+        bound = math.sqrt(2)
+    else:
+        assert problem.design is not None
+        bound = float(norms(problem.design.astype(np.float64)).max()) or 1.0
+    # A little above: projection and weighting round.
+    return min(bound, radius if radius is not None else math.inf) * (1 + 1e-12)
+
+
+def default_radius(problem: Problem, n: int) -> float:
+    """The default clipping radius sqrt(tr Sigma) of reduced rows, Sigma = E[x x^T].
+
+    Gaussian: sqrt(2 p). Sphere: sqrt(2 p / d). Given features: the root mean square norm of the first n rows.
+    """
+    p, d = problem.reduced_dimension, problem.dimension
+    if problem.features == "gaussian":
+        return math.sqrt(2 * p)
+    if problem.features == "sphere":
+        return math.sqrt(2 * p / d)
+    if problem.features == "items":
+        return math.sqrt(2)
+    rows = reduced_rows(problem, 0, n, 0, 0, n)
+    return math.sqrt(math.fsum(norms(rows) ** 2) / n) or 1.0

@@ -1,0 +1,66 @@
+"""Strict reading of nested tables: an unknown key or a wrong type names its place and the nearest valid key."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+class StudyError(ValueError):
+    """A study that does not say what to do: names the place, what was expected and what was got."""
+
+
+def table(value: Any, place: str, keys: Iterable[str], needed: Iterable[str] = ()) -> Mapping[str, Any]:
+    """A table with only `keys`, holding all of `needed`.
+
+    >>> table({"sed": 7}, "study", ["seed", "name"])
+    Traceback (most recent call last):
+    protocol.strict.StudyError: [study] unknown key 'sed'; did you mean 'seed'?
+    """
+    if not isinstance(value, Mapping):
+        raise StudyError(f"[{place}] expected a table, got {value!r}")
+    allowed = sorted(keys)
+    for key in value:
+        if key not in allowed:
+            near = difflib.get_close_matches(key, allowed, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected one of {allowed}"
+            raise StudyError(f"[{place}] unknown key {key!r}; {hint}")
+    for key in needed:
+        if key not in value:
+            raise StudyError(f"[{place}] expected the key {key!r}, found only {sorted(value)}")
+    return value
+
+
+def text(value: Any, place: str, choices: Iterable[str] | None = None) -> str:
+    """A non-empty string, out of `choices` where given."""
+    if not isinstance(value, str) or not value:
+        raise StudyError(f"{place}: expected a non-empty string, got {value!r}")
+    if choices is not None:
+        allowed = sorted(choices)
+        if value not in allowed:
+            near = difflib.get_close_matches(value, allowed, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]!r}?" if near else ""
+            raise StudyError(f"{place}: expected one of {allowed}, got {value!r}. {hint}".rstrip(" "))
+    return value
+
+
+def integer(value: Any, place: str, least: int, most: int) -> int:
+    """An integer in least..most; booleans and floats are refused."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise StudyError(f"{place}: expected an integer in {least}..{most}, got {value!r}")
+    return value
+
+
+def boolean(value: Any, place: str) -> bool:
+    """true or false."""
+    if not isinstance(value, bool):
+        raise StudyError(f"{place}: expected true or false, got {value!r}")
+    return value
+
+
+def sequence(value: Any, place: str) -> list[Any]:
+    """A non-empty list without repeated entries."""
+    if not isinstance(value, list) or not value:
+        raise StudyError(f"{place}: expected a non-empty list, got {value!r}")
+    if any(item in value[:index] for index, item in enumerate(value)):
+        raise StudyError(f"{place}: expected different entries, got {value!r}")
+    return value
