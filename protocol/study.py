@@ -17,7 +17,7 @@ from protocol.trust import SIGHT, Trust
 Option = str | Decimal | bool
 MOST = (1 << 32) - 1
 
-# Central mechanisms by name, and whether they clip. What noise each adds is the curator's business (`server.mechanisms`).
+# Central mechanisms by name, and whether they clip. The noise of each is the curator's business: `server.mechanisms`.
 CENTRAL = {"objective-perturbation-paper": False, "gaussian-statistic": False, "gaussian-statistic-clipped": True}
 
 # (trust, estimator) -> options it knows. `None` as trust: nobody sends anything.
@@ -50,7 +50,7 @@ class Arm:
 
     @property
     def name(self) -> str:
-        """What tables and legends call the arm: `trust/mechanism/estimator` and the options that differ from defaults."""
+        """What tables and legends call the arm: `trust/mechanism/estimator` and its options."""
         parts = [f"{key}={value}" for key, value in self.options]
         return "/".join((self.trust_name, self.mechanism, self.estimator)) + (f"[{', '.join(parts)}]" if parts else "")
 

@@ -18,7 +18,7 @@ def randomized_response(epsilon: Decimal) -> DiscreteChannel:
 
     >>> channel = randomized_response(Decimal(1))
     >>> round(float(channel.probability(1, 1)), 12)
-    0.731058578630
+    0.73105857863
     >>> Decimal("0.999999999999") < channel.level <= 1
     True
     """
