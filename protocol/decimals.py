@@ -22,7 +22,7 @@ def decimal(text: str | int | float | Decimal, name: str) -> Decimal:
         raise ValueError(f"expected {name} to be a decimal number, got {text!r}") from None
     if not value.is_finite():
         raise ValueError(f"expected {name} to be finite, got {text!r}")
-    if len(canonical(value)) > LONGEST:
+    if (value and abs(value.adjusted()) > LONGEST) or len(canonical(value)) > LONGEST:
         raise ValueError(f"expected {name} to have at most {LONGEST} characters, got {text!r}")
     return value
 
@@ -35,8 +35,6 @@ def canonical(value: Decimal) -> str:
     """
     if not value:
         return "0"
-    if abs(value.adjusted()) > LONGEST:
-        return str(value)
     text = format(value, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -53,7 +53,7 @@ class Guarantee:
     def __str__(self) -> str:
         level = f"epsilon = {canonical(self.epsilon)}"
         if self.delta:
-            level = f"({level}, delta = {self.delta.normalize()})"
+            level = f"({level}, delta = {canonical(self.delta)})"
         return f"{level} per {self.unit.label}; neighbours: {self.neighbours}"
 
 

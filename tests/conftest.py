@@ -1,0 +1,32 @@
+"""Fixtures that more than one package's tests use."""
+
+import csv
+import os
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[1].parent / "shared"
+
+
+def shared_folder(name: str) -> Path:
+    """A folder of data that lies beside the checkout; a user's machine without it skips, continuous integration fails."""
+    folder = SHARED / name
+    if not folder.is_dir():
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"expected {folder} to exist in continuous integration")
+        pytest.skip(f"no data beside the checkout: {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real preference files and awkward ones, read in place."""
+    return shared_folder("data")
+
+
+@pytest.fixture(scope="session")
+def oracle() -> dict[int, float]:
+    """Test values by number, each computed elsewhere in two independent ways."""
+    with (shared_folder("oracles") / "preference.csv").open(newline="", encoding="utf-8") as file:
+        return {int(row["id"]): float(row["mpmath/independent"]) for row in csv.DictReader(file)}

@@ -1,0 +1,197 @@
+"""Write the golden files: messages as bytes, good ones and misbehaviour. They are the interface for other languages.
+
+Run `python tests/golden/make.py` from the project's folder after a deliberate change, and give it a changelog line.
+"""
+
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+
+FOLDER = Path(__file__).parent
+sys.path.insert(0, str(FOLDER.parents[1]))
+
+from protocol import halftruth_pb2 as wire  # noqa: E402
+from protocol.codec import encode_refusal, encode_reply, encode_report, encode_task, identity  # noqa: E402
+from protocol.mechanisms import channel  # noqa: E402
+from protocol.messages import (  # noqa: E402
+    Code,
+    Coins,
+    Kind,
+    Mechanism,
+    Payload,
+    Refusal,
+    Report,
+    Runs,
+    Task,
+    Ties,
+)
+from protocol.privacy import Unit  # noqa: E402
+from protocol.problem import Problem  # noqa: E402
+from protocol.trust import Trust  # noqa: E402
+
+ONE = Decimal(1)
+RR = Mechanism.of("randomized-response", epsilon=ONE)
+GAUSS = Mechanism.of("gaussian-statistic-clipped", epsilon=ONE, delta=Decimal("1e-5"), radius=Decimal("2.5"))
+DRAWN = Problem(5, "gaussian", True, Decimal(3))
+ITEMS = Problem(3, "items", True, None, np.array([[0, 1], [2, 1], [0, 2]], dtype=np.int32))
+LOCAL = Task(b"\x01" * 32, Trust.LOCAL, Unit.LABEL, DRAWN, (RR,), 1000, ONE, None, 0, 4)
+CLEAR = Task(
+    b"\x02" * 32, Trust.CLEAR, Unit.LABEL, ITEMS, (Mechanism("none"),), 3, None, None, 0, 1, rows=Runs.of([0, 2])
+)
+CENTRAL = Task(b"\x03" * 32, Trust.CENTRAL, Unit.LABEL, DRAWN, (GAUSS,), 1000, ONE, Decimal("1e-5"), 8, 2, exponent=-40)
+EVERY_FIELD = Task(
+    b"\x04" * 32,
+    Trust.DISTRIBUTED,
+    Unit.LABELER,
+    DRAWN,
+    (RR, GAUSS),
+    50,
+    ONE,
+    Decimal("1e-5"),
+    1,
+    2,
+    round=3,
+    attempt=4,
+    rows=Runs(((0, 2, 5), (20, 1, 3))),
+    theta=np.array([[0.5, -0.5, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]]),
+    exponent=-47,
+    ties=Ties.COIN,
+    cap=15,
+    cohort=b"\x05" * 32,
+    modulus=1 << 25,
+)
+TABLE = channel("randomized-response", {"epsilon": ONE}).digest
+BITS = Report(
+    identity(encode_task(LOCAL)),
+    Runs.of(range(10, 21)),
+    Payload(Kind.SYMBOLS, np.array([[1, 0, 1, 1, 0, 0, 1, 0, 1, 1, 1]] * 4, dtype=np.uint8), None, 2),
+    RR,
+    TABLE,
+    Coins.OS,
+    b"numerics",
+)
+SUMS = Report(
+    identity(encode_task(CENTRAL)),
+    None,
+    Payload(Kind.EXACT_SUMS, np.array([[[1.5, -2.0, 0.0, 0.25]], [[0.0, 1.0, 2.0, 3.0]]]), np.array([1000], "u8")),
+    GAUSS,
+    b"",
+    Coins.ADDRESSED,
+    b"numerics",
+    groups=Runs.of([7]),
+)
+
+
+def _with(raw: bytes, kind: type[wire.Task] | type[wire.Report] | type[wire.Reply], change: object) -> bytes:
+    message = kind()
+    message.ParseFromString(raw)
+    change(message)  # type: ignore[operator]
+    return message.SerializeToString(deterministic=True)
+
+
+def good() -> dict[str, tuple[str, bytes]]:
+    """Names, kinds and bytes of messages that have to be accepted."""
+    return {
+        "task_local": ("task", encode_task(LOCAL)),
+        "task_clear_items": ("task", encode_task(CLEAR)),
+        "task_central": ("task", encode_task(CENTRAL)),
+        "task_every_field": ("task", encode_task(EVERY_FIELD)),
+        "report_bits": ("report", encode_report(BITS)),
+        "report_sums": ("report", encode_report(SUMS)),
+        "reply_two_reports": ("reply", encode_reply([(encode_report(BITS), b""), (encode_report(SUMS), b"s" * 64)])),
+        "reply_refusal": ("reply", encode_refusal(Refusal(BITS.task, Code.BUDGET_EXHAUSTED))),
+    }
+
+
+def bad() -> dict[str, tuple[str, bytes]]:
+    """Names, kinds and bytes of misbehaviour that has to be refused."""
+    task, bits, sums = encode_task(LOCAL), encode_report(BITS), encode_report(SUMS)
+    central, reply = encode_task(CENTRAL), encode_refusal(Refusal(BITS.task, Code.INTERNAL))
+
+    def payload(change: object, of: bytes = bits) -> bytes:
+        return _with(of, wire.Report, change)
+
+    return {
+        "bad_task_empty": ("task", b""),
+        "bad_task_truncated": ("task", task[:-1]),
+        "bad_task_unknown_field": ("task", task + bytes([0xA2, 0x06, 0x01, 0x41])),
+        "bad_task_field_twice": ("task", task + bytes([0x10, 0x02])),
+        "bad_task_trust_of_a_later_version": ("task", _with(task, wire.Task, lambda m: setattr(m, "trust", 9))),
+        "bad_task_no_trust": ("task", _with(task, wire.Task, lambda m: setattr(m, "trust", 0))),
+        "bad_task_epsilon_spelled_otherwise": ("task", _with(task, wire.Task, lambda m: setattr(m, "epsilon", "1.0"))),
+        "bad_task_epsilon_nan": ("task", _with(task, wire.Task, lambda m: setattr(m, "epsilon", "NaN"))),
+        "bad_task_bound_negative": ("task", _with(task, wire.Task, lambda m: setattr(m.problem, "bound", "-3"))),
+        "bad_task_empty_menu": ("task", _with(task, wire.Task, lambda m: m.ClearField("menu"))),
+        "bad_task_no_rows": ("task", _with(task, wire.Task, lambda m: setattr(m, "n", 0))),
+        "bad_task_parameters_unsorted": ("task", _with(central, wire.Task, lambda m: m.menu[0].parameters.reverse())),
+        "bad_task_runs_overlap": (
+            "task",
+            _with(
+                task, wire.Task, lambda m: [m.rows.add(start=3, step=1, count=4), m.rows.add(start=5, count=1, step=1)]
+            ),
+        ),
+        "bad_task_theta_nan": (
+            "task",
+            _with(
+                task,
+                wire.Task,
+                lambda m: m.theta.MergeFrom(
+                    wire.Array(dtype=wire.DTYPE_F64, shape=[1, 1], data=np.array([np.nan]).tobytes())
+                ),
+            ),
+        ),
+        "bad_report_padding_bits": (
+            "report",
+            payload(lambda m: setattr(m.payload.values, "data", m.payload.values.data[:-1] + b"\xff")),
+        ),
+        "bad_report_too_short": (
+            "report",
+            payload(lambda m: setattr(m.payload.values, "data", m.payload.values.data[:-1])),
+        ),
+        "bad_report_sum_inf": (
+            "report",
+            payload(
+                lambda m: setattr(m.payload.values, "data", np.full((2, 1, 4), np.inf).tobytes()),
+                sums,
+            ),
+        ),
+        "bad_report_sums_without_counts": ("report", payload(lambda m: m.payload.ClearField("counts"), sums)),
+        "bad_report_sums_as_bytes": (
+            "report",
+            payload(lambda m: setattr(m.payload.values, "dtype", wire.DTYPE_U8), sums),
+        ),
+        "bad_report_symbols_as_floats": (
+            "report",
+            payload(lambda m: setattr(m.payload.values, "dtype", wire.DTYPE_F64)),
+        ),
+        "bad_report_shape_overflows": ("report", payload(lambda m: m.payload.values.shape.append(1 << 62))),
+        "bad_report_short_task_id": ("report", payload(lambda m: setattr(m, "task", b"short"))),
+        "bad_report_no_coins": ("report", payload(lambda m: setattr(m, "coins", 0))),
+        "bad_report_no_mechanism": ("report", payload(lambda m: m.ClearField("mechanism"))),
+        "bad_report_no_numerics": ("report", payload(lambda m: setattr(m, "numerics", b""))),
+        "bad_reply_empty": ("reply", b""),
+        "bad_reply_refusal_without_a_code": (
+            "reply",
+            _with(reply, wire.Reply, lambda m: setattr(m.refusal, "code", 0)),
+        ),
+        "bad_reply_refusal_with_text": ("reply", reply[:1] + bytes([reply[1] + 4]) + reply[2:] + b"\x1a\x02no"),
+        "bad_reply_report_and_refusal": ("reply", encode_reply([(bits, b"")]) + reply),
+        "bad_reply_report_inside_is_bad": ("reply", encode_reply([(bits[:-3], b"")])),
+    }
+
+
+def main() -> None:
+    """Write one JSON file a case; cases that are gone are removed."""
+    for old in FOLDER.glob("*.json"):
+        old.unlink()
+    for success, cases in ((True, good()), (False, bad())):
+        for name, (kind, raw) in cases.items():
+            record = {"message": kind, "success": success, "id": identity(raw).hex(), "bytes": raw.hex()}
+            (FOLDER / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

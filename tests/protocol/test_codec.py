@@ -1,0 +1,152 @@
+"""The wire: golden files, strictness, and round trips of arbitrary messages."""
+
+import importlib.util
+import json
+from decimal import Decimal
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from protocol.codec import (
+    Signed,
+    decode_reply,
+    decode_report,
+    decode_task,
+    encode_reply,
+    encode_report,
+    encode_task,
+    identity,
+)
+from protocol.errors import WireError
+from protocol.messages import Code, Coins, Kind, Mechanism, Payload, Refusal, Report, Runs
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+FILES = sorted(GOLDEN.glob("*.json"))
+DECODE = {"task": decode_task, "report": decode_report, "reply": decode_reply}
+
+
+@pytest.fixture(scope="module")
+def make() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("golden_make", GOLDEN / "make.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_golden_file(path: Path) -> None:
+    record = json.loads(path.read_text(encoding="utf-8"))
+    raw = bytes.fromhex(record["bytes"])
+    assert identity(raw).hex() == record["id"]
+    if not record["success"]:
+        with pytest.raises(WireError):
+            DECODE[record["message"]](raw)
+        return
+    message = DECODE[record["message"]](raw)
+    if record["message"] == "task":
+        assert encode_task(message) == raw  # type: ignore[arg-type]
+    if record["message"] == "report":
+        assert encode_report(message) == raw  # type: ignore[arg-type]
+
+
+def test_golden_files_are_what_the_code_writes(make: ModuleType) -> None:
+    cases = {**make.good(), **make.bad()}
+    assert {path.stem for path in FILES} == set(cases)
+    for name, (_, raw) in cases.items():
+        assert json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))["bytes"] == raw.hex(), name
+
+
+def test_every_field_of_a_task_survives(make: ModuleType) -> None:
+    task = decode_task(encode_task(make.EVERY_FIELD))
+    for name in task.__dataclass_fields__:
+        if name not in ("problem", "theta"):
+            assert getattr(task, name) == getattr(make.EVERY_FIELD, name), name
+    assert task.problem.digest == make.EVERY_FIELD.problem.digest
+    assert task.theta is not None
+    assert task.theta.tolist() == make.EVERY_FIELD.theta.tolist()
+
+
+def test_signature_is_outside_the_reports_id(make: ModuleType) -> None:
+    raw = encode_report(make.BITS)
+    plain, signed = (decode_reply(encode_reply([(raw, s)])) for s in (b"", b"key"))
+    assert isinstance(plain, list)
+    assert isinstance(signed, list)
+    assert isinstance(plain[0], Signed)
+    assert plain[0].id == signed[0].id == identity(raw)
+    assert signed[0].signature == b"key"
+
+
+@given(
+    hnp.arrays(np.uint8, hnp.array_shapes(min_dims=2, max_dims=2, max_side=40), elements=st.integers(0, 1)),
+    st.sampled_from(Coins),
+)
+def test_bits_round_trip(bits: np.ndarray, coins: Coins) -> None:
+    report = Report(
+        bytes(32),
+        Runs.of(range(3, 3 + 2 * bits.shape[1], 2)),
+        Payload(Kind.SYMBOLS, bits, None, 2),
+        Mechanism.of("randomized-response", epsilon=Decimal("0.1")),
+        bytes(32),
+        coins,
+        bytes(8),
+    )
+    raw = encode_report(report)
+    back = decode_report(raw)
+    assert back.payload.values.tolist() == bits.tolist()
+    assert (back.rows, back.coins, back.mechanism) == (report.rows, coins, report.mechanism)
+    # The length is a function of public things: shape, rows, mechanism.
+    other = Report(*(getattr(report, f) for f in ("task", "rows")), Payload(Kind.SYMBOLS, 1 - bits, None, 2),
+                   *(getattr(report, f) for f in ("mechanism", "table", "coins", "numerics")))  # fmt: skip
+    assert len(encode_report(other)) == len(raw)
+
+
+@given(st.lists(st.integers(0, 400), unique=True).map(sorted))
+def test_runs_name_exactly_their_numbers(numbers: list[int]) -> None:
+    runs = Runs.of(numbers)
+    assert runs.numbers().tolist() == numbers
+    assert runs.count == len(numbers)
+
+
+@pytest.mark.parametrize("runs", [((5, 1, 1), (3, 1, 1)), ((0, 0, 2),), ((0, 1, 0),), ((0, 1, 3), (2, 1, 1))])
+def test_runs_that_repeat_or_fall_back_are_refused(runs: tuple[tuple[int, int, int], ...]) -> None:
+    with pytest.raises(ValueError, match="runs"):
+        Runs(runs)
+
+
+@given(st.binary(max_size=200))
+def test_noise_is_refused_or_canonical(raw: bytes) -> None:
+    for decode in DECODE.values():
+        try:
+            decode(raw)
+        except WireError:
+            continue
+        pytest.fail("random bytes were taken for a message")
+
+
+@given(st.data())
+def test_one_changed_byte_never_raises_anything_else(make: ModuleType, data: st.DataObject) -> None:
+    for kind, raw in make.good().values():
+        at = data.draw(st.integers(0, len(raw) - 1))
+        changed = raw[:at] + bytes([data.draw(st.integers(0, 255))]) + raw[at + 1 :]
+        try:
+            DECODE[kind](changed)
+        except WireError:
+            continue
+
+
+def test_a_million_bits_of_one_labeler_take_125_kilobytes() -> None:
+    bits = np.zeros((1, 1_000_000), dtype=np.uint8)
+    report = Report(bytes(32), None, Payload(Kind.SYMBOLS, bits, None, 2), Mechanism("none"), b"", Coins.OS, bytes(8))
+    assert 125_000 <= len(encode_report(report)) < 125_200
+
+
+def test_a_refusal_carries_a_code_and_nothing_else(make: ModuleType) -> None:
+    _, raw = make.good()["reply_refusal"]
+    assert decode_reply(raw) == Refusal(make.BITS.task, Code.BUDGET_EXHAUSTED)
