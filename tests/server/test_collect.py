@@ -1,0 +1,132 @@
+"""What a server accepts: everything that was asked, nothing else, in any order of arrival."""
+
+import itertools
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from protocol.codec import encode_refusal, encode_reply, encode_report, encode_task, identity
+from protocol.mechanisms import channel
+from protocol.messages import Code, Coins, Kind, Mechanism, Payload, Refusal, Report, Runs, Task
+from protocol.privacy import Unit
+from protocol.problem import Problem
+from protocol.trust import Trust
+from server.collect import Collected, collect
+
+ONE = Decimal(1)
+PROBLEM = Problem(3, "sphere", True, Decimal(3))
+RR = Mechanism.of("randomized-response", epsilon=ONE)
+SUM = Mechanism.of("gaussian-statistic", epsilon=ONE, delta=Decimal("1e-5"))
+TABLE = channel("randomized-response", {"epsilon": ONE}).digest
+LOCAL = Task(bytes(32), Trust.LOCAL, Unit.LABEL, PROBLEM, (RR,), 10, ONE, None, 0, 2)
+CENTRAL = Task(bytes(32), Trust.CENTRAL, Unit.LABEL, PROBLEM, (SUM,), 10, ONE, Decimal("1e-5"), 0, 2, exponent=-40)
+
+
+def bits(rows: range, task: Task = LOCAL) -> Report:
+    values = np.array([[row % 2 for row in rows], [1 - row % 2 for row in rows]], dtype=np.uint8)
+    payload = Payload(Kind.SYMBOLS, values, None, 2)
+    return Report(identity(encode_task(task)), Runs.of(rows), payload, RR, TABLE, Coins.OS, bytes(8))
+
+
+def sums(rows: range, value: float) -> Report:
+    payload = Payload(Kind.EXACT_SUMS, np.full((2, 1, 2), value), np.array([len(rows)], dtype=np.uint64))
+    return Report(identity(encode_task(CENTRAL)), Runs.of(rows), payload, SUM, b"", Coins.OS, bytes(8))
+
+
+def gather(task: Task, *reports: Report) -> Collected:
+    return collect(task, identity(encode_task(task)), [encode_reply([(encode_report(r), b"")]) for r in reports])
+
+
+def test_order_of_arrival_changes_nothing() -> None:
+    reports = [bits(range(0, 3)), bits(range(3, 4)), bits(range(4, 10))]
+    results = [gather(LOCAL, *order) for order in itertools.permutations(reports)]
+    for result in results:
+        assert result.rows.tolist() == list(range(10))
+        assert result.symbols is not None
+        assert result.symbols.tolist() == [[0, 1] * 5, [1, 0] * 5]
+        assert result.accepted == results[0].accepted
+        assert not result.rejected
+
+
+def test_a_row_counts_once_whoever_comes_first() -> None:
+    twice = [bits(range(0, 5)), bits(range(4, 10)), bits(range(5, 10))]
+    results = [gather(LOCAL, *order) for order in itertools.permutations(twice)]
+    assert len({(result.accepted, result.rejected) for result in results}) == 1
+    assert len(results[0].rejected) == 1
+    assert "already answered" in results[0].rejected[0]
+
+
+def test_sums_add_exactly_in_any_order() -> None:
+    parts = [sums(range(0, 3), 2.0**-40 * 3), sums(range(3, 9), -(2.0**-3)), sums(range(9, 10), 1.0)]
+    for order in itertools.permutations(parts):
+        result = gather(CENTRAL, *order)
+        assert result.sums is not None
+        assert (result.sums == 2.0**-40 * 3 - 2.0**-3 + 1).all()
+        assert not result.rejected
+
+
+def swap(report: Report, **payload: object) -> Report:
+    return replace(report, payload=replace(report.payload, **payload))
+
+
+OTHER = Mechanism.of("randomized-response", epsilon=Decimal("0.5"))
+GOOD = bits(range(10))
+WRONG: dict[str, tuple[Task, Report]] = {
+    "another task": (LOCAL, replace(GOOD, task=bytes(32))),
+    "other parameters": (LOCAL, replace(GOOD, mechanism=OTHER)),
+    "not offered": (LOCAL, replace(GOOD, table=bytes(32))),
+    "hash differs": (LOCAL, replace(GOOD, table=b"")),
+    "not asked": (LOCAL, replace(GOOD, rows=Runs.of(range(1, 11)))),
+    "groups": (LOCAL, replace(GOOD, groups=Runs.of([1]))),
+    "shape": (LOCAL, swap(GOOD, values=np.zeros((1, 10), np.uint8))),
+    "kind": (LOCAL, replace(sums(range(10), 0.0), task=GOOD.task, mechanism=RR, table=TABLE)),
+    "symbols of shape": (LOCAL, swap(GOOD, outcomes=256)),
+    "one sum": (CENTRAL, swap(sums(range(10), 1.0), counts=np.array([9], np.uint64))),
+    "off the grid": (CENTRAL, sums(range(10), 2.0**-41)),
+    "larger": (CENTRAL, sums(range(10), 21.0)),
+    "EXACT_SUMS": (
+        CENTRAL,
+        swap(sums(range(10), 0.0), kind=Kind.ROWS, values=np.zeros((2, 10, 2)), counts=None),
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", sorted(WRONG))
+def test_what_does_not_fit_is_rejected_and_stops_nobody(reason: str) -> None:
+    task, wrong = WRONG[reason]
+    good = bits(range(10)) if task is LOCAL else sums(range(10), 1.0)
+    alone = gather(task, wrong)
+    assert len(alone.rows) == 0
+    assert reason in alone.rejected[0]
+    both = gather(task, wrong, good)
+    assert len(both.rows) == 10
+    assert len(both.rejected) == 1
+
+
+def test_garbage_and_refusals_are_counted() -> None:
+    task_id = identity(encode_task(LOCAL))
+    replies = [
+        b"garbage",
+        encode_refusal(Refusal(task_id, Code.BUDGET_EXHAUSTED)),
+        encode_refusal(Refusal(task_id, Code.BUDGET_EXHAUSTED)),
+        encode_refusal(Refusal(bytes(32), Code.INTERNAL)),
+        encode_reply([(encode_report(bits(range(10))), b"")]),
+    ]
+    result = collect(LOCAL, task_id, replies)
+    assert result.refusals == {Code.BUDGET_EXHAUSTED: 2}
+    assert len(result.rejected) == 2
+    assert len(result.rows) == 10
+
+
+def test_one_addressed_report_marks_all_as_addressed() -> None:
+    mixed = gather(LOCAL, bits(range(5)), replace(bits(range(5, 10)), coins=Coins.ADDRESSED))
+    assert mixed.coins is Coins.ADDRESSED
+
+
+def test_only_rows_that_were_asked_for() -> None:
+    task = replace(LOCAL, rows=Runs.of([1, 3, 5]))
+    result = gather(task, bits(range(1, 6, 2), task))
+    assert result.rows.tolist() == [1, 3, 5]
+    assert gather(task, bits(range(0, 6), task)).rejected
