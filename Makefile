@@ -1,0 +1,68 @@
+# What a newcomer and a contributor run. `make` alone lists the targets.
+PYTHON ?= python3
+VENV ?= .venv
+OUT ?= out/quick
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint check check-slow lock proto clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1 \2/p' Makefile | while read -r name text; do \
+	  printf '  make %-11s %s\n' "$$name" "$$text"; done
+
+demo: $(VENV)/.run  ## environment, install, the quick study, its tables and plots
+	$(BIN)/halftruth run studies/toml/quick.toml --out $(OUT) $$(test ! -e $(OUT)/study.json || echo --resume)
+	$(BIN)/halftruth report $(OUT)
+	@echo "Tables and plots are in $(OUT)/ (plots: $(OUT)/figures/). Your own data: $(BIN)/halftruth fit --help"
+
+test: $(VENV)/.dev  ## environment, install, the tests
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/.dev  ## format, style, types, the border
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test  ## all that a change must pass
+
+check-slow: $(VENV)/.dev  ## full grids and soak tests
+	$(BIN)/python -m pytest -q -m slow
+
+# `make lock FLAGS=--upgrade` takes newer versions; without it only what pyproject.toml asks for changes.
+lock:  ## write requirements.lock anew
+	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && $(PYTHON) -m venv "$$tools" && \
+	"$$tools/bin/python" -m pip install --quiet uv && \
+	"$$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --extra dev \
+	  --no-emit-index-url --no-annotate --no-header $(FLAGS) pyproject.toml --output-file requirements.lock && \
+	{ echo '# Exact versions of everything a run and a check need, for Python 3.11 to 3.13; made by `make lock`.'; \
+	  cat requirements.lock; } > "$$tools/lock" && cp "$$tools/lock" requirements.lock
+
+# The oldest generator whose code runs on every protobuf that pyproject.toml admits.
+proto:  ## generate protocol/halftruth_pb2.py from the wire schema
+	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && $(PYTHON) -m venv "$$tools" && \
+	"$$tools/bin/python" -m pip install --quiet grpcio-tools==1.68.1 mypy-protobuf==3.6.0 'setuptools<81' && \
+	PATH="$$tools/bin:$$PATH" "$$tools/bin/python" -m grpc_tools.protoc --proto_path=. --python_out=. --mypy_out=quiet:. \
+	  protocol/halftruth.proto
+
+clean:  ## remove environment, builds and caches; keeps out/
+	rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Nothing is installed twice: a stamp is as new as the files that say what to install.
+$(VENV)/.run: requirements.lock pyproject.toml | $(VENV)/.made
+	$(PIP) --constraint requirements.lock --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements.lock pyproject.toml | $(VENV)/.made
+	$(PIP) --constraint requirements.lock --editable '.[dev]'
+	@touch $(VENV)/.run $@
+
+$(VENV)/.made:
+	@command -v $(PYTHON) > /dev/null || { echo "expected python >= 3.11 as $(PYTHON), found none; try make PYTHON=python3.12"; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "expected python >= 3.11, got $$($(PYTHON) --version 2>&1); try make PYTHON=python3.12"; exit 2; }
+	@$(PYTHON) -m venv $(VENV) || { echo "could not make an environment; on Debian: apt install python3-venv"; exit 1; }
+	@touch $@
