@@ -1,0 +1,143 @@
+"""What arrived for one task: every reply checked against what was asked, then merged by row.
+
+Nothing here trusts a client: a reply that does not fit is rejected, counted and named, and never stops the others. The
+result does not depend on the order of arrival.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.codec import Signed, decode_reply
+from protocol.errors import WireError
+from protocol.features import row_bound
+from protocol.grid import to_integers
+from protocol.mechanisms import channel
+from protocol.messages import Code, Coins, Kind, Report, Runs, Task
+from protocol.trust import Trust
+
+KINDS = {Trust.CLEAR: Kind.SYMBOLS, Trust.LOCAL: Kind.SYMBOLS, Trust.CENTRAL: Kind.EXACT_SUMS}
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The accepted reports of one task, merged.
+
+    `rows` are the rows answered for, increasing. `symbols`: (repetitions, rows); `sums`: (repetitions, p), exact.
+    `accepted` are the ids of the reports that count; `rejected` says why others do not.
+    """
+
+    rows: NDArray[np.int64] = field(repr=False)
+    symbols: NDArray[np.uint8] | None = field(repr=False)
+    sums: NDArray[np.float64] | None = field(repr=False)
+    accepted: tuple[bytes, ...]
+    coins: Coins | None
+    numerics: frozenset[bytes]
+    refusals: Counter[Code]
+    rejected: tuple[str, ...]
+
+
+def collect(task: Task, task_id: bytes, replies: Iterable[bytes]) -> Collected:
+    """Decode, check and merge the replies to one task."""
+    asked = task.rows or Runs.of(range(task.n))
+    refusals: Counter[Code] = Counter()
+    rejected: list[str] = []
+    offered: list[Signed] = []
+    for raw in replies:
+        try:
+            reply = decode_reply(raw)
+        except WireError as error:
+            rejected.append(str(error))
+            continue
+        if isinstance(reply, list):
+            offered.extend(reply)
+        elif reply.task == task_id:
+            refusals[reply.code] += 1
+        else:
+            rejected.append("a refusal of another task")
+    free = np.zeros(task.n, dtype=bool)  # rows still to be answered for
+    free[asked.numbers()] = True
+    accepted: list[tuple[NDArray[np.int64], Signed]] = []
+    for signed in sorted(offered, key=lambda item: item.id):
+        try:
+            accepted.append((_check(task, task_id, asked, signed.report, free), signed))
+        except ValueError as error:
+            rejected.append(str(error))
+    return _merge(task, accepted, refusals, tuple(sorted(rejected)))
+
+
+def _check(task: Task, task_id: bytes, asked: Runs, report: Report, free: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The rows of a report that fits the task; marks them as answered."""
+    if report.task != task_id:
+        raise ValueError("a report for another task")
+    if report.mechanism not in task.menu:
+        raise ValueError(f"mechanism {report.mechanism.name!r} with other parameters than were offered")
+    expected = b""
+    outcomes = 2
+    if task.trust is Trust.LOCAL:
+        law = channel(report.mechanism.name, dict(report.mechanism.parameters))
+        expected, outcomes = law.digest, law.outcomes
+    if report.table != expected:
+        raise ValueError("a channel that was not offered: the table's hash differs")
+    rows = (report.rows or asked).numbers()
+    if rows[-1] >= task.n or not free[rows].all():
+        raise ValueError("rows that were not asked for, or that are already answered")
+    if report.groups is not None:
+        raise ValueError("groups that were not asked for")
+    _check_payload(task, report, len(rows), outcomes)
+    free[rows] = False
+    return rows
+
+
+def _check_payload(task: Task, report: Report, count: int, outcomes: int) -> None:
+    payload = report.payload
+    if payload.kind is not KINDS[task.trust]:
+        raise ValueError(f"expected a payload of kind {KINDS[task.trust].name}, got {payload.kind.name}")
+    if payload.kind is Kind.SYMBOLS:
+        if payload.values.shape != (task.repetitions, count) or (payload.outcomes == 2) != (outcomes == 2):
+            raise ValueError(f"expected symbols of shape {(task.repetitions, count)}, got {payload.values.shape}")
+        if payload.values.size and payload.values.max() >= outcomes:
+            raise ValueError(f"expected symbols below {outcomes}, got {payload.values.max()}")
+        return
+    assert payload.counts is not None and task.exponent is not None
+    shape = (task.repetitions, 1, task.problem.reduced_dimension)
+    if payload.values.shape != shape or payload.counts.tolist() != [count]:
+        raise ValueError(f"expected one sum over {count} rows of shape {shape}, got {payload.values.shape}")
+    sums = payload.values.astype(np.float64)
+    to_integers(sums, task.exponent)
+    radius = report.mechanism.get("radius")
+    if (np.abs(sums) > count * row_bound(task.problem, None if radius is None else float(radius))).any():
+        raise ValueError(f"a sum larger than {count} rows can have")
+
+
+def _merge(
+    task: Task,
+    accepted: list[tuple[NDArray[np.int64], Signed]],
+    refusals: Counter[Code],
+    rejected: tuple[str, ...],
+) -> Collected:
+    rows = np.concatenate([rows for rows, _ in accepted]) if accepted else np.zeros(0, dtype=np.int64)
+    order = np.argsort(rows, kind="stable")
+    symbols, sums = None, None
+    reports = [signed.report for _, signed in accepted]
+    if accepted and KINDS[task.trust] is Kind.SYMBOLS:
+        joined = np.concatenate([report.payload.values for report in reports], axis=1)
+        symbols = np.ascontiguousarray(joined[:, order]).astype(np.uint8, copy=False)
+    elif accepted:
+        sums = np.zeros((task.repetitions, task.problem.reduced_dimension))
+        for report in reports:
+            sums += report.payload.values[:, 0]  # exact: on the task's grid, in any order
+    coins = {report.coins for report in reports}
+    return Collected(
+        rows=rows[order],
+        symbols=symbols,
+        sums=sums,
+        accepted=tuple(signed.id for _, signed in accepted),
+        coins=max(coins) if coins else None,  # one addressed report is enough to void a claim
+        numerics=frozenset(report.numerics for report in reports),
+        refusals=refusals,
+        rejected=rejected,
+    )

@@ -1,0 +1,85 @@
+"""From a cell of a study to its tasks: arms with one mechanism and parameters share a task and its release."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from protocol.decimals import decimal
+from protocol.features import default_radius, row_bound
+from protocol.grid import exponent
+from protocol.messages import Mechanism, Task
+from protocol.privacy import Unit
+from protocol.study import CENTRAL, Arm, Cell, Study
+from protocol.trust import Trust
+
+Level = tuple[Decimal | None, Decimal | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """A task (None: nobody is asked) and the arms that its reports serve."""
+
+    task: Task | None
+    arms: tuple[Arm, ...]
+
+
+def offers(study: Study, cell: Cell) -> Iterator[Offer]:
+    """All tasks of a cell in a fixed order: what needs no claim first, then by epsilon and delta."""
+    plain = tuple(arm for arm in study.arms if arm.trust is None)
+    if plain:
+        yield Offer(None, plain)
+    shared: dict[tuple[Trust, Mechanism, Level], list[Arm]] = {}
+    for arm in study.arms:
+        for level in _levels(study, arm):
+            assert arm.trust is not None
+            shared.setdefault((arm.trust, _mechanism(study, cell, arm, level), level), []).append(arm)
+    for trust, mechanism, level in sorted(shared, key=lambda key: (key[2][0] or 0, key[2][1] or 0, key[0])):
+        arms = tuple(shared[trust, mechanism, level])
+        yield Offer(_task(study, cell, trust, mechanism, level), arms)
+
+
+def _levels(study: Study, arm: Arm) -> list[Level]:
+    if arm.trust is None:
+        return []
+    if arm.trust is Trust.CLEAR:
+        return [(None, None)]
+    if arm.trust is Trust.LOCAL:  # pure: delta of the grid does not enter the task
+        return [(epsilon, None) for epsilon in study.grid.epsilon]
+    return [(epsilon, delta) for epsilon in study.grid.epsilon for delta in study.grid.delta]
+
+
+def _mechanism(study: Study, cell: Cell, arm: Arm, level: Level) -> Mechanism:
+    epsilon, delta = level
+    if epsilon is None:
+        return Mechanism("none")
+    parameters = {"epsilon": epsilon}
+    if delta is not None:
+        parameters["delta"] = delta
+    if CENTRAL.get(arm.mechanism):
+        radius = arm.get("radius")
+        parameters["radius"] = (
+            radius if isinstance(radius, Decimal) else decimal(default_radius(study.problem, cell.n), "radius")
+        )
+    if arm.get("norm") == "unprojected":
+        parameters["unprojected"] = Decimal(1)
+    return Mechanism.of(arm.mechanism, **parameters)
+
+
+def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: Level) -> Task:
+    radius = mechanism.get("radius")
+    grid = None
+    if trust is Trust.CENTRAL:
+        grid = exponent(cell.n, row_bound(study.problem, None if radius is None else float(radius)))
+    return Task(
+        study=study.fingerprint,
+        trust=trust,
+        unit=Unit.LABEL,
+        problem=study.problem,
+        menu=(mechanism,),
+        n=cell.n,
+        epsilon=level[0],
+        delta=level[1],
+        first_repetition=cell.first_repetition,
+        repetitions=cell.repetitions,
+        exponent=grid,
+    )
