@@ -1,0 +1,169 @@
+"""A study file: strict TOML in, the public study and its truth out. Here theta leaves the public part for good."""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from protocol import strict
+from protocol.coins import Floats
+from protocol.problem import DRAWN, Problem
+from protocol.strict import StudyError
+from protocol.study import Study, describe, parse, parse_problem, with_options
+from studies.files import FEATURE_FILES, read_features
+from studies.truth import oracle_step, read_theta
+
+_NUMBERS = frozenset({"bound", "theta", "epsilon", "delta", "ridge", "tau", "radius", "step"})
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A study ready to run: the public `study`, the truth `theta` of shape (dimension,), and both as plain values.
+
+    `sha256` (hex) names them together: two runs with one hash ask for the same results.
+    """
+
+    study: Study
+    theta: Floats
+    resolved: dict[str, Any]
+    sha256: str
+
+
+def load(path: Path, overrides: Sequence[str] = ()) -> Loaded:
+    """Read a study file with `table.key=value` overrides (`arm.2.step=0.1` changes the second arm).
+
+    Features are "gaussian", "sphere", or a path relative to the study file to .npy, .npz (array `x`) or .csv with one
+    difference x a row; values travel, paths do not. An arm's radius may be a table by features law. step = "oracle"
+    becomes the smallest eigenvalue of E[sigma'(theta . x) x x^T] over a fixed draw.
+
+    Raises StudyError naming the place, what was expected and what was got.
+    """
+    content = _read(path)
+    for override in overrides:
+        _override(content, override)
+    return build(content, path.parent)
+
+
+def build(content: dict[str, Any], folder: Path) -> Loaded:
+    """A loaded study from nested tables; feature files are looked for in `folder`. Raises StudyError."""
+    table = content.get("problem")
+    if not isinstance(table, Mapping):
+        raise StudyError("[problem] expected a table with kind, dimension, features and theta")
+    public = {key: value for key, value in table.items() if key != "theta"}
+    problem = _problem(public, folder)
+    theta = read_theta(table.get("theta"), problem)
+    content = {**content, "problem": public}
+    if isinstance(content.get("arm"), list):
+        content["arm"] = [_by_law(arm, problem.features, index) for index, arm in enumerate(content["arm"], start=1)]
+    return _loaded(_with_oracle(parse(content, problem), theta), theta)
+
+
+def restore(resolved: Mapping[str, Any], folder: Path) -> Loaded:
+    """The loaded study that `resolved` describes, as a results folder keeps it; given features are in `folder`."""
+    problem = dict(_decimals(resolved["problem"]))
+    if problem.pop("features_sha256", None) is not None:
+        problem["features"] = "features.npy"
+    arms = [_decimals(arm) for arm in resolved["arms"]]
+    head = {"study": resolved["study"], "grid": _decimals(resolved["grid"]), "arm": arms}
+    return build({**head, "problem": problem}, folder)
+
+
+def changes(old: Any, new: Any, place: str = "") -> list[str]:
+    """What differs between two resolved studies, as lines "place: old -> new"."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        keys = [*old, *(key for key in new if key not in old)]
+        return [line for key in keys for line in changes(old.get(key), new.get(key), f"{place}.{key}".lstrip("."))]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = enumerate(zip(old, new, strict=True), start=1)
+        return [line for index, (left, right) in pairs for line in changes(left, right, f"{place}.{index}")]
+    return [] if old == new else [f"{place}: {json.dumps(old)} -> {json.dumps(new)}"]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file, parse_float=Decimal)
+    except OSError as error:
+        raise StudyError(f"{path}: expected a study file, {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path}: expected TOML, {error}") from None
+
+
+def _override(content: dict[str, Any], override: str) -> None:
+    place, equals, text = override.partition("=")
+    parts = place.strip().split(".")
+    if not equals or len(parts) < 2 or not all(parts):
+        raise StudyError(f"--set {override}: expected TABLE.KEY=VALUE, for instance study.repetitions=10")
+    try:
+        value = tomllib.loads(f"value = {text}", parse_float=Decimal)["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    at: Any = content
+    for part in parts[:-1]:
+        if isinstance(at, list) and part.isdecimal() and 1 <= int(part) <= len(at):
+            at = at[int(part) - 1]
+        elif isinstance(at, dict) and part in at:
+            at = at[part]
+        else:
+            raise StudyError(f"--set {override}: no table {part!r} in the study; arms are arm.1, arm.2, ...")
+    if not isinstance(at, dict):
+        raise StudyError(f"--set {override}: expected a table before the last key, such as arm.1.{parts[-1]}")
+    at[parts[-1]] = value
+
+
+def _problem(public: Mapping[str, Any], folder: Path) -> Problem:
+    law = public.get("features")
+    if not isinstance(law, str) or not law.endswith(FEATURE_FILES):
+        return parse_problem(public)
+    design = read_features(folder / law, strict.integer(public.get("dimension"), "[problem] dimension", 1, 1 << 20))
+    return parse_problem(public, design, "values")
+
+
+def _by_law(arm: Any, law: str, index: int) -> Any:
+    if not isinstance(arm, Mapping) or not isinstance(arm.get("radius"), Mapping):
+        return arm
+    place = f"arm {index}.radius"
+    radii = strict.table(arm["radius"], place, (*DRAWN, "values"))
+    if law not in radii:
+        raise StudyError(f"[{place}] expected the key {law!r} (the features), found only {sorted(radii)}")
+    return {**arm, "radius": radii[law]}
+
+
+def _with_oracle(study: Study, theta: Floats) -> Study:
+    chosen = [index for index, arm in enumerate(study.arms) if arm.get("step") == "oracle"]
+    if not chosen:
+        return study
+    alpha = oracle_step(study, theta)
+    step = ("step", alpha)
+    return with_options(
+        study,
+        {i: tuple(step if key == "step" else (key, value) for key, value in study.arms[i].options) for i in chosen},
+    )
+
+
+def _loaded(study: Study, theta: Floats) -> Loaded:
+    resolved = describe(study)
+    design = study.problem.design
+    digest = None if design is None else hashlib.sha256(np.ascontiguousarray(design).tobytes()).hexdigest()
+    resolved["problem"] |= {"theta": [repr(float(value)) for value in theta], "features_sha256": digest}
+    text = json.dumps(resolved, sort_keys=True, separators=(",", ":"))
+    return Loaded(study, theta, resolved, hashlib.sha256(text.encode()).hexdigest())
+
+
+def _decimals(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _decimal(value) if key in _NUMBERS else value for key, value in table.items() if value is not None}
+
+
+def _decimal(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decimal(item) for item in value]
+    try:
+        return Decimal(value)
+    except InvalidOperation:
+        return value

@@ -1,0 +1,58 @@
+"""The truth of a synthetic study, and the one option that may know it."""
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from protocol.coins import Floats
+from protocol.decimals import canonical
+from protocol.problem import Problem
+from protocol.strict import StudyError
+from protocol.study import Study
+from studies.moments import ORACLE_ROWS, dot, fresh, gram, reduce
+
+SUM_TOLERANCE = 1e-12
+
+
+def read_theta(value: Any, problem: Problem) -> Floats:
+    """The truth of a [problem] table: `dimension` finite numbers in the ball, summing to 0 (to 1e-12) where asked.
+
+    Raises StudyError.
+    """
+    place = "[problem] theta"
+    if not isinstance(value, list) or len(value) != problem.dimension:
+        raise StudyError(f"{place}: expected {problem.dimension} numbers (the dimension), got {_shown(value)}")
+    if any(isinstance(item, bool) or not isinstance(item, int | float | Decimal) for item in value):
+        raise StudyError(f"{place}: expected numbers, got {_shown(value)}")
+    theta = np.array([float(item) for item in value])
+    if not np.isfinite(theta).all():
+        raise StudyError(f"{place}: expected finite numbers, got {_shown(value)}")
+    if problem.sum_zero and abs(theta.sum()) > SUM_TOLERANCE:
+        raise StudyError(f"{place}: expected a sum of 0 because sum_zero = true, got {theta.sum():g}")
+    length = float(np.sqrt((theta * theta).sum()))
+    if problem.bound is not None and length > float(problem.bound):
+        raise StudyError(f"{place}: expected a norm of at most bound = {problem.bound}, got {length:g}")
+    return theta
+
+
+def oracle_step(study: Study, theta: Floats) -> Decimal:
+    """lambda_min(H(theta)), H = E[sigma'(theta . x) x x^T] in reduced coordinates, to six digits.
+
+    Over a fixed draw of 2^17 rows (METRICS, repetition 1). It knows the truth: for comparisons only.
+    Raises StudyError where H is singular.
+    Source: derived; it replaces gamma kappa in Theorem 4.5 of Chowdhury, Zhou, Natarajan 2024.
+    """
+    x = fresh(study.problem, study.seed, ORACLE_ROWS, repetition=1)
+    chance = expit(dot(x, theta))
+    smallest = float(np.linalg.eigvalsh(gram(reduce(study.problem, x), chance * (1 - chance)))[0])
+    if not smallest > 1e-9:
+        raise StudyError('step = "oracle": expected features that span the space, got a singular matrix H')
+    return Decimal(f"{smallest:.6g}")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(canonical(i) if isinstance(i, Decimal) else repr(i) for i in value) + "]"
+    return "nothing" if value is None else repr(value)
