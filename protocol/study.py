@@ -51,7 +51,7 @@ class Arm:
     @property
     def name(self) -> str:
         """What tables and legends call the arm: `trust/mechanism/estimator` and its options."""
-        parts = [f"{key}={value}" for key, value in self.options]
+        parts = [f"{key}={canonical(value) if isinstance(value, Decimal) else value}" for key, value in self.options]
         return "/".join((self.trust_name, self.mechanism, self.estimator)) + (f"[{', '.join(parts)}]" if parts else "")
 
     def get(self, name: str) -> Option | None:
