@@ -1,0 +1,33 @@
+"""What a trusted curator adds to a sum, by name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from server.mechanisms.gaussian import analytic_noise_multiplier, paper_noise_multiplier
+
+
+@dataclass(frozen=True)
+class CentralMechanism:
+    """Gaussian noise on the sum of a central task.
+
+    noise_multiplier(epsilon, delta) is stddev / sensitivity. `clipped`: rows carry public clipping weights.
+    `paper`: the noise of Theorem 5.2 as printed instead of the analytic Gaussian.
+
+    Guarantee: (epsilon, delta) for one label, neighbours: replace one label, given the sensitivity over all rows asked.
+    """
+
+    name: str
+    noise_multiplier: Callable[[Decimal, Decimal], float]
+    clipped: bool
+    paper: bool
+
+
+CENTRAL: dict[str, CentralMechanism] = {
+    mechanism.name: mechanism
+    for mechanism in (
+        CentralMechanism("objective-perturbation-paper", paper_noise_multiplier, clipped=False, paper=True),
+        CentralMechanism("gaussian-statistic", analytic_noise_multiplier, clipped=False, paper=False),
+        CentralMechanism("gaussian-statistic-clipped", analytic_noise_multiplier, clipped=True, paper=False),
+    )
+}

@@ -1,0 +1,156 @@
+"""The discrete Gaussian: exact sampling in integers, and a rigorous bound on its delta in any dimension."""
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+from server.mechanisms.gaussian import delta_float, epsilon_float, gaussian_delta_bound
+
+SMALLEST_STDDEV = 1 << 10  # grid units: below, the grid is too coarse for the bound to be free
+LARGEST_INFLATION = 10  # at most 2^-10 more noise than asked
+
+
+def uniform_below(limit: int, randbits: Callable[[int], int]) -> int:
+    """A uniform integer in 0, ..., limit - 1 by rejection; `randbits(k)` gives k fair bits as an integer."""
+    bits = (limit - 1).bit_length()
+    while (value := randbits(bits)) >= limit:
+        pass
+    return value
+
+
+def bernoulli_exp(numerator: int, denominator: int, below: Callable[[int], int]) -> bool:
+    """True with probability exp(-numerator / denominator), exactly.
+
+    `below(m)` is uniform on 0, ..., m - 1; the fraction is not negative.
+    Source: Canonne, Kamath, Steinke 2020, Algorithm 1.
+    """
+    whole, rest = divmod(numerator, denominator)
+    for _ in range(whole):
+        if not _bernoulli_exp_of_fraction(1, 1, below):
+            return False
+    return _bernoulli_exp_of_fraction(rest, denominator, below)
+
+
+def _bernoulli_exp_of_fraction(numerator: int, denominator: int, below: Callable[[int], int]) -> bool:
+    """The same for a fraction in [0, 1]: the place of the first failure is odd with this probability."""
+    place = 1
+    while below(denominator * place) < numerator:
+        place += 1
+    return place % 2 == 1
+
+
+def _discrete_laplace(scale: int, below: Callable[[int], int]) -> int:
+    """An integer x with probability proportional to exp(-|x| / scale). Source: the same, Algorithm 2."""
+    while True:
+        offset = below(scale)
+        if not bernoulli_exp(offset, scale, below):
+            continue
+        blocks = 0
+        while bernoulli_exp(1, 1, below):
+            blocks += 1
+        magnitude = offset + scale * blocks
+        negative = below(2) == 1
+        if magnitude or not negative:  # zero is counted once
+            return -magnitude if negative else magnitude
+
+
+def sample_discrete_gaussian(sigma_squared: int, size: int, randbits: Callable[[int], int]) -> list[int]:
+    """Independent integers x with probability proportional to exp(-x^2 / (2 sigma_squared)), exactly.
+
+    Integer arithmetic only; some twenty microseconds a value at any scale. `randbits(k)` must give k fair and
+    independent bits. The running time depends on the noise, never on the data.
+    Raises ValueError for sigma_squared < 1 or size < 0.
+    Source: Canonne, Kamath, Steinke 2020, Algorithm 3.
+    """
+    if sigma_squared < 1 or size < 0:
+        raise ValueError(f"expected sigma_squared >= 1 and size >= 0, got {sigma_squared} and {size}")
+    scale = math.isqrt(sigma_squared) + 1
+
+    def below(limit: int) -> int:
+        return uniform_below(limit, randbits)
+
+    def draw() -> int:
+        while True:
+            value = _discrete_laplace(scale, below)
+            excess = abs(value) * scale - sigma_squared
+            if bernoulli_exp(excess * excess, 2 * sigma_squared * scale * scale, below):
+                return value
+
+    return [draw() for _ in range(size)]
+
+
+def delta_upper_bound(epsilon: Decimal, stddev: int | Fraction, sensitivity_squared: int, dimension: int) -> float:
+    """An upper bound on delta at epsilon for independent discrete Gaussian noise on an integer vector.
+
+    delta <= exp(p / (24 s^2)) delta_Gauss(epsilon - h; mu), with mu = Delta / s and h = sqrt(p) Delta / (2 s^2); p is
+    the dimension, s the law's parameter `stddev`, Delta^2 the largest squared norm of a shift, in grid units.
+    The result is 1 where epsilon <= h. Every step of the computation is rounded upwards.
+
+    Guarantee: (epsilon, result) for whatever moves the vector by at most Delta, in both directions.
+    Raises TypeError and ValueError for anything that is not positive. Source: derived, see docs/PRIVACY.md.
+    """
+    _check_shape(sensitivity_squared, dimension)
+    if stddev <= 0:
+        raise ValueError(f"expected stddev > 0, got {stddev}")
+    level = epsilon_float(epsilon)
+    variance = Fraction(stddev) ** 2
+    mu = _root_up(sensitivity_squared / variance)
+    shift = _root_up(dimension * sensitivity_squared / (4 * variance**2))
+    remaining = math.nextafter(level - shift, -math.inf)
+    if remaining <= 0:
+        return 1.0
+    factor = math.exp(_up(Fraction(dimension, 24) / variance)) if variance * 24 * 700 > dimension else math.inf
+    return min(1.0, gaussian_delta_bound(remaining, mu) * factor * (1 + 2.0**-50))
+
+
+def calibrate(
+    epsilon: Decimal, delta: Decimal, sensitivity_squared: int, dimension: int, noise_multiplier: float
+) -> int:
+    """The stddev of the discrete Gaussian in grid units: noise_multiplier * Delta, rounded up until the bound holds.
+
+    Guarantee: `delta_upper_bound` at (epsilon, result) is at most delta.
+    Raises TypeError and ValueError as `delta_upper_bound`, and ValueError where the scale is below 2^10 grid units or
+    would grow by more than 2^-10: the grid is too coarse, or the multiplier too small for the claim.
+    """
+    limit = delta_float(delta)
+    _check_shape(sensitivity_squared, dimension)
+    if not (math.isfinite(noise_multiplier) and noise_multiplier > 0):
+        raise ValueError(f"expected noise_multiplier > 0 and finite, got {noise_multiplier}")
+    asked = _ceil_root(Fraction(noise_multiplier) ** 2 * sensitivity_squared)
+    if asked < SMALLEST_STDDEV:
+        raise ValueError(
+            f"expected a stddev of at least {SMALLEST_STDDEV} grid units, got {asked}: "
+            "use a finer grid (a smaller exponent)"
+        )
+    for shift in range(asked.bit_length(), LARGEST_INFLATION - 1, -1):
+        stddev = asked + (asked >> shift)
+        if delta_upper_bound(epsilon, stddev, sensitivity_squared, dimension) <= limit:
+            return stddev
+    raise ValueError(
+        f"expected a noise_multiplier within 2^-{LARGEST_INFLATION} of what ({epsilon}, {delta}) needs in dimension "
+        f"{dimension}, got {noise_multiplier} at {asked} grid units: use a finer grid or more noise"
+    )
+
+
+def _check_shape(sensitivity_squared: int, dimension: int) -> None:
+    for name, value in (("sensitivity_squared", sensitivity_squared), ("dimension", dimension)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"expected {name} as an exact int, got {type(value).__name__}")
+        if value < 1:
+            raise ValueError(f"expected {name} >= 1, got {value}")
+
+
+def _up(value: Fraction) -> float:
+    """A double not below a fraction."""
+    return math.nextafter(float(value), math.inf)
+
+
+def _root_up(value: Fraction) -> float:
+    """A double not below the square root of a fraction."""
+    return math.nextafter(math.sqrt(_up(value)), math.inf)
+
+
+def _ceil_root(value: Fraction) -> int:
+    """The smallest integer not below the square root of a positive fraction."""
+    return math.isqrt(math.ceil(value) - 1) + 1

@@ -1,0 +1,107 @@
+"""The curator's release: noise is added to an exact sum once, and is on disk before anyone sees the result.
+
+A restart replays what was committed: fresh noise on the same sum would let a reader average the noise away.
+Entropy for the curator's noise is created here and nowhere else.
+"""
+
+import math
+import operator
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from server.mechanisms.discrete_gaussian import calibrate, sample_discrete_gaussian
+from server.release_file import LedgerError, failing_closed, find, insert, open_ledger, transaction
+from server.release_record import Release, ReleaseRequest, SimulatedRelease
+
+Integers = Sequence[int] | NDArray[np.int64]
+
+
+class ReleaseLedger:
+    """One release for each (task, repetition), in a SQLite file; None keeps it in memory, for one process's lifetime.
+
+    Belongs to the process and thread that opened it; any number of processes may open one file. A context manager.
+    Raises LedgerError for a file that is damaged, newer, not writable, or not a curator's ledger.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._process = os.getpid()
+        self._database = open_ledger(path)
+
+    def release(self, request: ReleaseRequest, exact_sum: Integers) -> Release:
+        """Commit exact_sum plus noise, then return it; or return what this (task, repetition) released before.
+
+        Noise is an independent discrete Gaussian in every coordinate, its scale set by `calibrate` for the request's
+        mechanism and claim. A replay ignores the sum it is given, and carries its own list of accepted reports.
+        The exact sum, in units of 2^exponent, is never written.
+
+        Guarantee: (request.epsilon, request.delta) for one label, neighbours: replace one label, over all calls of all
+        processes that share the file, provided no label moves the sum by more than sqrt(sensitivity_squared).
+        Raises LedgerError where the ledger fails or the (task, repetition) was released with other parameters, and
+        TypeError or ValueError for a sum or a claim that can't be noised. Nothing is released then.
+        """
+        if os.getpid() != self._process:
+            raise LedgerError("expected the process that opened the ledger, got a fork of it: open the ledger again")
+        total = _integers(exact_sum)
+        with failing_closed(), transaction(self._database):
+            release = find(self._database, request.task, request.repetition)
+            if release is None:
+                release = _draw(request, total)
+                insert(self._database, release)
+        asked = replace(request, accepted=release.request.accepted, count=release.request.count)
+        if asked != release.request or len(total) != len(release.values):
+            raise LedgerError("expected the parameters this task and repetition were released with, got others")
+        return release
+
+    def close(self) -> None:
+        """Close the ledger; what a file holds stays."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def simulated_release(
+    request: ReleaseRequest, exact_sum: Integers, normals: Sequence[float] | NDArray[np.float64]
+) -> SimulatedRelease:
+    """Add floating-point Gaussian noise made of given standard normal numbers, one a coordinate.
+
+    values = exact_sum + noise_multiplier * sensitivity * normals, in units of 2^exponent. There is no ledger for it:
+    the same address gives the same noise, and no file takes a float.
+
+    Guarantee: none. Raises TypeError and ValueError for a sum or normals of the wrong kind, length or value.
+    """
+    total = _integers(exact_sum)
+    coins = [float(coin) for coin in normals]
+    if len(coins) != len(total) or not all(map(math.isfinite, coins)):
+        raise ValueError(f"expected {len(total)} finite normal numbers, got {len(coins)}, or some not finite")
+    stddev = request.noise_multiplier * math.sqrt(request.sensitivity_squared)
+    return SimulatedRelease(request, tuple(s + stddev * z for s, z in zip(total, coins, strict=True)), stddev)
+
+
+def _draw(request: ReleaseRequest, total: tuple[int, ...]) -> Release:
+    stddev = calibrate(
+        request.epsilon, request.delta, request.sensitivity_squared, len(total), request.noise_multiplier
+    )
+    noise = sample_discrete_gaussian(stddev**2, len(total), secrets.randbits)
+    return Release(request, tuple(s + z for s, z in zip(total, noise, strict=True)), stddev)
+
+
+def _integers(exact_sum: Integers) -> tuple[int, ...]:
+    """The sum as exact integers; refuses floats, and shows no value in the error."""
+    try:
+        total = tuple(operator.index(value) for value in exact_sum)
+    except TypeError:
+        raise TypeError("expected the sum as integers in units of the grid, got another type") from None
+    if not total:
+        raise ValueError("expected a sum of at least one coordinate, got none")
+    return total

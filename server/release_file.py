@@ -1,0 +1,140 @@
+"""The curator's ledger as a SQLite file. A release is one row, written in one transaction."""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from server.release_record import Release, decode, encode
+
+APPLICATION_ID = 0x48544355  # "HTCU"
+VERSION = 1
+PATIENCE = 60.0  # seconds to wait for another process that is releasing
+SCHEMA = (
+    "CREATE TABLE release (task BLOB NOT NULL, repetition INTEGER NOT NULL, record TEXT NOT NULL,"
+    " digest BLOB NOT NULL, PRIMARY KEY (task, repetition))"
+)
+
+
+class LedgerError(RuntimeError):
+    """The curator's ledger can't be read, written or trusted; nothing was released."""
+
+
+def open_ledger(path: Path | None) -> sqlite3.Connection:
+    """A connection to the ledger at `path`, created if the file is missing or empty; None keeps it in memory.
+
+    Raises LedgerError for a file that is damaged, newer, not writable, or not a curator's ledger.
+    """
+    with failing_closed():
+        place = ":memory:" if path is None else str(path.resolve())
+        database = sqlite3.connect(place, timeout=PATIENCE, isolation_level=None)
+        try:
+            # EXTRA also syncs the folder when the journal goes: a power cut can't bring it back and undo a release.
+            database.execute("PRAGMA synchronous = EXTRA")
+            with transaction(database):
+                _create_or_check(database)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+
+@contextmanager
+def failing_closed() -> Iterator[None]:
+    """Turn every error of SQLite into a LedgerError."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise LedgerError(f"expected a curator's ledger that can be read and written, got: {error}") from error
+
+
+@contextmanager
+def transaction(database: sqlite3.Connection) -> Iterator[None]:
+    """One transaction that no other writer shares, from its first read to its commit."""
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
+
+
+def find(database: sqlite3.Connection, task: bytes, repetition: int) -> Release | None:
+    """What (task, repetition) released before, or None; raises LedgerError for a damaged record."""
+    row = database.execute(
+        "SELECT task, repetition, record, digest FROM release WHERE task = ? AND repetition = ?", (task, repetition)
+    ).fetchone()
+    return _checked(*row) if row else None
+
+
+def insert(database: sqlite3.Connection, release: Release) -> None:
+    """Write a release, within the caller's transaction; a second one for its (task, repetition) is an error."""
+    record = encode(release)
+    row = (release.request.task, release.request.repetition, record, _digest(record))
+    database.execute("INSERT INTO release VALUES (?, ?, ?, ?)", row)
+
+
+def is_release_ledger(path: Path) -> bool:
+    """Whether a file is a curator's ledger, by its header."""
+    with path.open("rb") as file:
+        header = file.read(72)
+    return header[:16] == b"SQLite format 3\0" and header[68:] == APPLICATION_ID.to_bytes(4, "big")
+
+
+def read_releases(path: Path) -> list[Release]:
+    """All releases of a ledger, oldest first.
+
+    Changes nothing, except that SQLite undoes a commit that a crash cut short.
+    Raises LedgerError for a file that is missing, damaged, newer, or not a curator's ledger.
+    """
+    address = f"{path.resolve().as_uri()}?mode=rw"
+    with failing_closed(), closing(sqlite3.connect(address, uri=True, timeout=PATIENCE)) as database:
+        database.execute("PRAGMA query_only = ON")
+        return _check(database)
+
+
+def _create_or_check(database: sqlite3.Connection) -> None:
+    if _pragma(database, "application_id") or database.execute("SELECT 1 FROM sqlite_master").fetchone():
+        _check(database)
+        return
+    database.execute(SCHEMA)
+    database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    database.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _check(database: sqlite3.Connection) -> list[Release]:
+    """Every release of an existing ledger, after checking the whole file."""
+    if _pragma(database, "application_id") != APPLICATION_ID:
+        raise LedgerError("expected a curator's ledger, got another SQLite file")
+    if (version := _pragma(database, "user_version")) != VERSION:
+        raise LedgerError(f"expected a ledger of version {VERSION}, got {version}: use the program that wrote it")
+    if (verdict := _pragma(database, "integrity_check")) != "ok":
+        raise LedgerError(f"expected an undamaged ledger, got: {verdict}")
+    rows = database.execute("SELECT task, repetition, record, digest FROM release ORDER BY rowid").fetchall()
+    return [_checked(*row) for row in rows]
+
+
+def _pragma(database: sqlite3.Connection, name: str) -> int | str:
+    value: int | str = database.execute(f"PRAGMA {name}").fetchone()[0]
+    return value
+
+
+def _checked(task: object, repetition: object, record: object, digest: object) -> Release:
+    """A release from its row; raises LedgerError unless digest and key belong to the record."""
+    if not isinstance(record, str) or _digest(record) != digest:
+        raise LedgerError("expected an undamaged ledger, got a record that does not match its digest")
+    try:
+        release = decode(record)
+    except (ValueError, LookupError, TypeError) as error:
+        raise LedgerError(f"expected a record of this version, got one that does not read: {error}") from error
+    if (release.request.task, release.request.repetition) != (task, repetition):
+        raise LedgerError("expected an undamaged ledger, got a record under another's key")
+    return release
+
+
+def _digest(record: str) -> bytes:
+    """Recognises damage, not malice: who can write the file can also compute this."""
+    return hashlib.sha256(record.encode()).digest()

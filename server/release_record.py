@@ -1,0 +1,108 @@
+"""What a curator releases, as values and as the text that its ledger keeps."""
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.messages import Coins
+from server.mechanisms import CENTRAL
+
+
+@dataclass(frozen=True)
+class ReleaseRequest:
+    """What is public about one release before it exists.
+
+    `task` (its id) and `repetition` name the release; `accepted` are the ids of the reports in the sum, kept sorted;
+    `count` is the number of labels in it. Sums are in units of 2^exponent, and so is `sensitivity_squared`: the
+    largest squared norm over all rows asked. All but `accepted` and `count` follows from the task.
+    Raises ValueError for an empty task id, an unknown mechanism, a report accepted twice, or numbers out of range.
+    """
+
+    task: bytes
+    repetition: int
+    accepted: tuple[bytes, ...]
+    count: int
+    exponent: int
+    sensitivity_squared: int
+    mechanism: str
+    epsilon: Decimal
+    delta: Decimal
+
+    def __post_init__(self) -> None:
+        if not self.task:
+            raise ValueError("expected a task id, got no bytes")
+        for name, lowest in (("repetition", 0), ("count", 0), ("sensitivity_squared", 1)):
+            if not getattr(self, name) >= lowest:
+                raise ValueError(f"expected {name} >= {lowest}, got {getattr(self, name)}")
+        if self.mechanism not in CENTRAL:
+            raise ValueError(f"expected a mechanism out of {sorted(CENTRAL)}, got {self.mechanism!r}")
+        if len(set(self.accepted)) != len(self.accepted):
+            raise ValueError("expected every report once, got one twice: its labels would count double")
+        object.__setattr__(self, "accepted", tuple(sorted(self.accepted)))
+
+    @property
+    def noise_multiplier(self) -> float:
+        """stddev / sensitivity of the request's mechanism at its claim."""
+        return CENTRAL[self.mechanism].noise_multiplier(self.epsilon, self.delta)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A noisy sum in units of 2^exponent, with discrete Gaussian noise of parameter `stddev` from the system's coins.
+
+    Guarantee: (request.epsilon, request.delta) for one label, neighbours: replace one label; the level holds for the
+    discrete law that was sampled (docs/PRIVACY.md).
+    """
+
+    request: ReleaseRequest
+    values: tuple[int, ...]
+    stddev: int
+    coins: ClassVar[Coins] = Coins.OS
+
+
+@dataclass(frozen=True)
+class SimulatedRelease:
+    """A noisy sum in units of 2^exponent with floating-point noise from addressed coins.
+
+    Guarantee: none, it is for simulation: who knows the seed knows the noise.
+    """
+
+    request: ReleaseRequest
+    values: tuple[float, ...]
+    stddev: float
+    coins: ClassVar[Coins] = Coins.ADDRESSED
+
+
+def in_real_units(release: Release | SimulatedRelease) -> NDArray[np.float64]:
+    """The released sum as doubles, shape (p,): values * 2^exponent, rounded to nearest (post-processing)."""
+    values = np.array([float(value) for value in release.values])
+    scaled: NDArray[np.float64] = np.ldexp(values, release.request.exponent)
+    return scaled
+
+
+def encode(release: Release) -> str:
+    """A release as canonical JSON: bytes in hexadecimal, decimals as strings, integers exact."""
+    request = release.request
+    fields = vars(request) | {
+        "task": request.task.hex(),
+        "accepted": [report.hex() for report in request.accepted],
+        "epsilon": str(request.epsilon),
+        "delta": str(request.delta),
+        "values": release.values,
+        "stddev": release.stddev,
+    }
+    return json.dumps(fields, sort_keys=True)
+
+
+def decode(text: str) -> Release:
+    """The release that `encode` wrote; raises ValueError or LookupError for other text."""
+    fields = json.loads(text)
+    values, stddev = tuple(fields.pop("values")), fields.pop("stddev")
+    fields["task"] = bytes.fromhex(fields["task"])
+    fields["accepted"] = tuple(map(bytes.fromhex, fields["accepted"]))
+    fields["epsilon"], fields["delta"] = Decimal(fields["epsilon"]), Decimal(fields["delta"])
+    return Release(ReleaseRequest(**fields), values, stddev)
