@@ -1,0 +1,121 @@
+"""What this client understands of a task, and the one mechanism of its menu that it will use."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+
+from client.policy import Policy
+from protocol.channel import DiscreteChannel
+from protocol.decimals import delta, epsilon
+from protocol.features import row_bound
+from protocol.grid import exponent
+from protocol.mechanisms import LOCAL
+from protocol.mechanisms import channel as channel_of
+from protocol.messages import Mechanism, Task, Ties
+from protocol.privacy import Unit
+from protocol.study import CENTRAL
+from protocol.trust import SIGHT, Trust
+
+VALUES = 2  # a preference is one of two
+NONE = Mechanism("none")
+COARSEST = 900
+
+
+class TaskInvalid(Exception):
+    """The task contradicts itself, or asks for something that this client does not understand."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A mechanism that this client can execute: with a `channel` under a local claim, a `radius` where rows clip."""
+
+    mechanism: Mechanism
+    channel: DiscreteChannel | None = None
+    radius: float | None = None
+
+
+def understand(task: Task) -> None:
+    """Raise TaskInvalid for a task with a part that nothing here acts on: ignoring it could break a claim."""
+    if task.round or task.theta is not None or task.ties is not Ties.NONE or task.cap or task.cohort or task.modulus:
+        raise TaskInvalid("expected one round without theta, ties, cap, cohort and modulus")
+    if task.trust not in SIGHT or task.unit is not Unit.LABEL:
+        raise TaskInvalid(f"expected a trust model of today and the unit label, got {task.trust} and {task.unit}")
+    claims, failing = task.trust is not Trust.CLEAR, task.trust is Trust.CENTRAL
+    if (task.epsilon is not None) != claims or (task.delta is not None) != failing:
+        raise TaskInvalid("expected epsilon exactly under a claim, and delta exactly in the central model")
+    if failing and task.exponent is None:
+        raise TaskInvalid("expected the exponent of the grid of exact sums")
+    if task.rows is not None and _last(task) >= task.n:
+        raise TaskInvalid(f"expected rows below {task.n}")
+    if not (_valid(epsilon, task.epsilon) and _valid(delta, task.delta)):
+        raise TaskInvalid("expected epsilon and delta in their ranges")
+    if any(item.get("epsilon") != task.epsilon for item in task.menu):
+        raise TaskInvalid("expected every mechanism of the menu at the epsilon of the task")
+
+
+def choose(task: Task, policy: Policy, answered: Callable[[], Collection[bytes]]) -> Choice | None:
+    """The allowed mechanism of the menu that this client uses, whatever its labels are; None where there is none.
+
+    A local channel in which something was answered before is preferred: `answered` tells the digests of those.
+    """
+    choices = {item: choice for item in task.menu if (choice := _executable(task, item)) is not None}
+    if task.trust is Trust.CLEAR:
+        return choices.get(NONE)
+    known: Collection[bytes] = answered() if len(choices) > 1 and task.trust is Trust.LOCAL else ()
+    before = {item for item, choice in choices.items() if choice.channel and choice.channel.digest in known}
+    picked = policy.pick(tuple(choices), before)
+    return None if picked is None else choices[picked]
+
+
+def check_grid(task: Task, radius: float | None) -> int:
+    """The task's exponent, where every sum of n rows is exact on its grid. Raises TaskInvalid otherwise."""
+    try:
+        least = exponent(task.n, row_bound(task.problem, radius))
+    except ValueError as error:
+        raise TaskInvalid(f"expected features that fit a grid: {error}") from None
+    if task.exponent is None or not least <= task.exponent <= COARSEST:
+        raise TaskInvalid(f"expected an exponent in {least}..{COARSEST}, got {task.exponent}")
+    return task.exponent
+
+
+def _executable(task: Task, item: Mechanism) -> Choice | None:
+    """How this client executes a mechanism of the menu; None where it does not know it."""
+    if task.trust is Trust.CLEAR:
+        return Choice(item) if item == NONE else None
+    if task.trust is Trust.LOCAL:
+        if item.name not in LOCAL or item.get("outcomes") not in (None, VALUES):
+            return None
+        channel = _channel(item)
+        if task.epsilon is None or channel.level > task.epsilon:
+            raise TaskInvalid("expected a table within the asked level")
+        return Choice(item, channel=channel)
+    if item.name not in CENTRAL:
+        return None
+    names, radius = {name for name, _ in item.parameters}, item.get("radius")
+    if names - {"unprojected"} != {"epsilon", "delta"} | ({"radius"} if CENTRAL[item.name] else set()):
+        raise TaskInvalid(f"expected other parameters for {item.name}, got {sorted(names)}")
+    if item.get("delta") != task.delta or (radius is not None and radius <= 0):
+        raise TaskInvalid("expected the delta of the task, and a radius > 0")
+    return Choice(item, radius=None if radius is None else float(radius))
+
+
+@lru_cache(maxsize=256)
+def _channel(item: Mechanism) -> DiscreteChannel:
+    try:
+        return channel_of(item.name, dict(item.parameters))
+    except ValueError as error:
+        raise TaskInvalid(f"expected parameters of {item.name}: {error}") from None
+
+
+def _valid(read: Callable[[Decimal], Decimal], value: Decimal | None) -> bool:
+    try:
+        return value is None or read(value) == value
+    except ValueError:
+        return False
+
+
+def _last(task: Task) -> int:
+    assert task.rows is not None
+    start, step, count = task.rows.runs[-1]
+    return start + step * (count - 1)

@@ -1,0 +1,94 @@
+"""Coins of the randomiser: the operating system's, or addressed ones in a simulation. The caller picks; no default.
+
+A row owns a lane of 16 bits, and 47 further bits that are read only where the lane leaves its outcome open.
+"""
+
+import os
+from itertools import pairwise
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.coins import Address, Stream, Words, words
+from protocol.messages import Coins
+
+Rows = NDArray[np.int64]
+ESCALATION_BITS = 47
+FAR = 4096  # where two rows are farther apart, a new seek is cheaper than reading on
+T = TypeVar("T", np.uint16, np.uint64)
+
+
+class Draws(Protocol):
+    """Uniform coins of rows: together, lane * 2^47 + escalation is uniform on 0, ..., 2^63 - 1."""
+
+    @property
+    def coins(self) -> Coins:
+        """Where they come from, for the report."""
+
+    def lanes(self, rows: Rows) -> NDArray[np.uint16]:
+        """16 bits for each row."""
+
+    def escalations(self, rows: Rows) -> Words:
+        """47 bits for each row, as uint64."""
+
+
+class AddressedDraws:
+    """Coins of a simulation: reproducible, independent of how rows are split; they protect nobody.
+
+    Lane of row r: bits 16 (r % 4), ..., 16 (r % 4) + 15 of word r // 4 in stream PRIVACY (lane 0 is the lowest).
+    Escalation of row r: the top 47 bits of word r in stream ESCALATION.
+    """
+
+    coins = Coins.ADDRESSED
+
+    def __init__(self, seed: int, n: int, repetition: int, round: int = 0) -> None:
+        self._lanes = Address(seed, Stream.PRIVACY, n, repetition, round)
+        self._escalations = Address(seed, Stream.ESCALATION, n, repetition, round)
+
+    def lanes(self, rows: Rows) -> NDArray[np.uint16]:
+        """The row's lane; rows in increasing order."""
+        lanes = np.empty(len(rows), dtype=np.uint16)
+        for part, first, last in _near(rows):
+            held = words(self._lanes, first // 4, last // 4 - first // 4 + 1).astype("<u8", copy=False).view("<u2")
+            lanes[part] = _pick(held[first % 4 :], rows[part], first)
+        return lanes
+
+    def escalations(self, rows: Rows) -> Words:
+        """The row's escalation; rows in increasing order."""
+        result = np.empty(len(rows), dtype=np.uint64)
+        for part, first, last in _near(rows):
+            result[part] = _pick(words(self._escalations, first, last - first + 1), rows[part], first)
+        return result >> np.uint64(64 - ESCALATION_BITS)
+
+
+class SecretDraws:
+    """Coins of the operating system: fresh at every call, known to nobody."""
+
+    coins = Coins.OS
+
+    def lanes(self, rows: Rows) -> NDArray[np.uint16]:
+        """Fresh bits; the rows only say how many."""
+        return np.frombuffer(os.urandom(2 * len(rows)), dtype="<u2").astype(np.uint16, copy=False)
+
+    def escalations(self, rows: Rows) -> Words:
+        """Fresh bits; the rows only say how many."""
+        drawn = np.frombuffer(os.urandom(8 * len(rows)), dtype="<u8").astype(np.uint64, copy=False)
+        return drawn >> np.uint64(64 - ESCALATION_BITS)
+
+
+def _near(rows: Rows) -> list[tuple[slice, int, int]]:
+    """Increasing rows, split where they are far apart: (part, first row, last row)."""
+    if not len(rows):
+        return []
+    dense = rows[-1] - rows[0] < FAR + len(rows)
+    cuts = [] if dense else (np.flatnonzero(np.diff(rows) > FAR) + 1).tolist()
+    edges = [0, *cuts, len(rows)]
+    return [(slice(a, b), int(rows[a]), int(rows[b - 1])) for a, b in pairwise(edges)]
+
+
+def _pick(held: NDArray[T], rows: Rows, first: int) -> NDArray[T]:
+    """What belongs to `rows` out of values of first, first + 1, ..."""
+    if rows[-1] - first + 1 == len(rows):
+        return held[: len(rows)]
+    return held[rows - first]

@@ -1,0 +1,198 @@
+"""One answer: bytes of a task in, bytes of a reply out. Nothing but a report or a fixed code ever leaves."""
+
+import logging
+import traceback
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.account import BudgetExhausted, Charge, Fresh
+from client.choice import Choice, TaskInvalid, check_grid, choose, understand
+from client.draws import AddressedDraws, Draws, SecretDraws
+from client.ledger import Ledger
+from client.ledger_store import LedgerUnavailable
+from client.policy import Policy
+from client.randomizer import randomize
+from client.sources import Facts, ProblemUnknown, Source
+from protocol.codec import decode_task, encode_refusal, encode_reply, encode_report, identity
+from protocol.errors import WireError
+from protocol.messages import Code, Coins, Kind, Payload, Refusal, Report, Runs, Task
+from protocol.numerics import fingerprint
+from protocol.store import FeatureStore
+from protocol.trust import Trust
+
+MOST_VALUES = 1 << 31  # of one message
+ENTROPY = {"os": Coins.OS, "addressed": Coins.ADDRESSED}
+CODES: dict[type[Exception], Code] = {
+    WireError: Code.TASK_INVALID,
+    TaskInvalid: Code.TASK_INVALID,
+    ProblemUnknown: Code.PROBLEM_UNKNOWN,
+    BudgetExhausted: Code.BUDGET_EXHAUSTED,
+    LedgerUnavailable: Code.LEDGER_UNAVAILABLE,
+}
+_log = logging.getLogger("halftruth.client")
+
+
+class _Refused(Exception):
+    """The policy's no."""
+
+    def __init__(self, code: Code) -> None:
+        super().__init__(code.name)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Node:
+    """Everything that a client decides for itself; nothing of it comes from the server.
+
+    `entropy` is "os", or "addressed" with a `seed` where labels are synthetic or declared public: addressed coins
+    protect nobody. Labels that are not synthetic need a ledger that outlives the process, and so do caps.
+    Raises ValueError for parts that do not fit together.
+    """
+
+    source: Source
+    policy: Policy
+    ledger: Ledger
+    entropy: str
+    features: FeatureStore = field(repr=False)
+    seed: int | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.entropy not in ENTROPY:
+            raise ValueError(f"expected entropy out of {sorted(ENTROPY)}, got {self.entropy!r}")
+        if (self.seed is not None) != (self.entropy == "addressed"):
+            raise ValueError(f"expected a seed exactly for addressed coins, got entropy {self.entropy!r}")
+        if self.entropy == "addressed" and not (self.source.synthetic or self.source.public):
+            raise ValueError("expected entropy 'os' for labels not declared public: addressed coins protect nobody")
+        if self.source.synthetic == self.ledger.durable:
+            raise ValueError("expected a ledger on disk for labels of a file, and one in memory for synthetic labels")
+        if self.policy.capped and not self.ledger.durable:
+            raise ValueError("expected a ledger on disk for a policy with caps: totals in memory bound nothing")
+
+    @property
+    def coins(self) -> Coins:
+        """Where this node's coins come from."""
+        return ENTROPY[self.entropy]
+
+    def draws(self, task: Task, repetition: int) -> Draws:
+        """Coins for one repetition of a task."""
+        if self.seed is None:
+            return SecretDraws()
+        return AddressedDraws(self.seed, task.n, repetition)
+
+
+def answer(raw_task: bytes, node: Node) -> bytes:
+    """A reply to a task: a report, or a refusal with a code that depends on task, policy and ledger only. Never raises.
+
+    Guarantee: under a local task, the task's epsilon for each label and channel over all tasks together (unit: one
+    label; neighbours: replace one label); the exact law is that of `client.randomizer.randomize`. Clear and exact
+    contributions leave only where the node's policy allows their trust model.
+    """
+    task_id = identity(raw_task)
+    try:
+        return _answer(decode_task(raw_task), task_id, node)
+    except Exception as error:  # its text could hold a label: it is neither sent nor logged
+        code = next((code for kind, code in CODES.items() if isinstance(error, kind)), Code.INTERNAL)
+        if isinstance(error, _Refused):
+            code = error.code
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{type(error).__name__} at {frame.filename}:{frame.lineno}"
+        _log.warning("refused task %s: %s (%s)", task_id.hex()[:12], code.name, place)
+        return encode_refusal(Refusal(task_id, code))
+
+
+def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
+    code = node.policy.check(task)
+    if code is not None:
+        raise _Refused(code)
+    understand(task)
+    node.source.check(task)
+    if not node.source.synthetic and (task.first_repetition, task.repetitions) != (0, 1):
+        raise TaskInvalid("expected one repetition, number 0: a file's labels exist once")
+    choice = choose(task, node.policy, lambda: node.ledger.answered(node.coins))
+    if choice is None:
+        raise _Refused(Code.MECHANISM_NOT_ALLOWED)
+    rows = _rows(task, node.source)
+    facts = node.source.facts(rows)
+    place = task.study + f" {task.n} {task.first_repetition} {task.repetitions} ".encode()
+    charge = Charge(task_id, place, task.trust, choice.mechanism, task.epsilon, task.delta, choice.channel, node.coins)
+    return node.ledger.settle(
+        charge,
+        node.policy,
+        facts,
+        lambda fresh: _randomized(task, node, choice, rows, facts, fresh),
+        lambda symbols: _reply(task, task_id, node, choice, rows, _payload(task, node, choice, rows, facts, symbols)),
+    )
+
+
+def _rows(task: Task, source: Source) -> NDArray[np.int64]:
+    """Rows asked for and held, in order."""
+    held = source.rows(task)
+    if task.rows is None:
+        rows = held.numbers()
+    else:
+        rows = np.intersect1d(held.numbers(), task.rows.numbers(), assume_unique=True)
+    if not len(rows) or len(rows) * task.repetitions > MOST_VALUES:
+        raise TaskInvalid("expected a task about at least one row of this client, and not more than a message holds")
+    return rows
+
+
+def _block(task: Task) -> range:
+    return range(task.first_repetition, task.first_repetition + task.repetitions)
+
+
+def _randomized(
+    task: Task, node: Node, choice: Choice, rows: NDArray[np.int64], facts: Facts | None, fresh: Fresh
+) -> NDArray[np.uint8]:
+    """New symbols of the rows at the positions `fresh`, in the normal orientation; (repetitions, fresh rows)."""
+    assert choice.channel is not None
+    chosen = rows[fresh]
+    symbols = np.empty((task.repetitions, len(chosen)), dtype=np.uint8)
+    for index, repetition in enumerate(_block(task)):
+        values = node.source.labels(task, repetition, chosen).reveal()
+        if facts is not None:
+            values = values ^ facts.reversed[fresh]
+        symbols[index] = randomize(values, choice.channel, node.draws(task, repetition), chosen)
+    return symbols
+
+
+def _payload(
+    task: Task, node: Node, choice: Choice, rows: NDArray[np.int64], facts: Facts | None, symbols: NDArray[np.uint8]
+) -> Payload:
+    """What is sent: `symbols` turned back to the task's orientation, clear labels, or exact sums."""
+    if task.trust is Trust.LOCAL:
+        sent = symbols if facts is None else symbols ^ facts.reversed
+        return Payload(Kind.SYMBOLS, sent, outcomes=2)
+    if task.trust is Trust.CENTRAL:
+        return _exact_sums(task, node, choice, rows)
+    labels = [node.source.labels(task, repetition, rows).reveal() for repetition in _block(task)]
+    return Payload(Kind.SYMBOLS, np.stack(labels), outcomes=2)
+
+
+def _exact_sums(task: Task, node: Node, choice: Choice, rows: NDArray[np.int64]) -> Payload:
+    """S' = sum of y_i v_i over rows, one group: shape (repetitions, 1, p). Exact, so a matrix product may sum it."""
+    power = check_grid(task, choice.radius)
+    start, stop = int(rows[0]), int(rows[-1]) + 1
+    sums = np.empty((task.repetitions, 1, task.problem.reduced_dimension))
+    for index, repetition in enumerate(_block(task)):
+        held = node.features.rounded(task.problem, task.n, repetition, start, stop, power, choice.radius).rows
+        v = held if len(held) == len(rows) else held[rows - start]
+        y = node.source.labels(task, repetition, rows).reveal()
+        sums[index, 0] = y.astype(np.float64) @ v + 0.0  # no negative zero
+    return Payload(Kind.EXACT_SUMS, sums, counts=np.array([len(rows)], dtype=np.uint64))
+
+
+def _reply(task: Task, task_id: bytes, node: Node, choice: Choice, rows: NDArray[np.int64], payload: Payload) -> bytes:
+    dense = int(rows[-1]) - int(rows[0]) + 1 == len(rows)
+    runs = Runs.of(range(int(rows[0]), int(rows[-1]) + 1)) if dense else Runs.of(rows.tolist())
+    report = Report(
+        task=task_id,
+        rows=None if len(rows) == task.n else runs,
+        payload=payload,
+        mechanism=choice.mechanism,
+        table=b"" if choice.channel is None else choice.channel.digest,
+        coins=node.coins,
+        numerics=fingerprint(),
+    )
+    return encode_reply([(encode_report(report), b"")])

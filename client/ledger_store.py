@@ -1,0 +1,169 @@
+"""The ledger's file: SQLite tables and the statements on them. What is charged is decided in `client.account`.
+
+A charge is one row of `task` with the reply that it paid for; totals stand beside labels and labelers. Decimals are
+TEXT, added exactly in Python.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+APPLICATION_ID = int.from_bytes(b"htLB", "big")
+VERSION = 1
+_SCHEMA = (
+    "CREATE TABLE task (number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, trust INTEGER NOT NULL,"
+    " mechanism TEXT NOT NULL, epsilon TEXT, delta TEXT, level TEXT, labels INTEGER NOT NULL,"
+    " labelers INTEGER NOT NULL, coins INTEGER NOT NULL, reply BLOB NOT NULL)",
+    "CREATE TABLE labeler (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, epsilon TEXT NOT NULL)",
+    "CREATE TABLE label (id INTEGER PRIMARY KEY, identity BLOB NOT NULL UNIQUE, labeler INTEGER NOT NULL,"
+    " epsilon TEXT NOT NULL, delta TEXT NOT NULL)",
+    "CREATE TABLE channel (id INTEGER PRIMARY KEY, digest BLOB NOT NULL, coins INTEGER NOT NULL,"
+    " UNIQUE (digest, coins))",
+    "CREATE TABLE answer (channel INTEGER NOT NULL, label INTEGER NOT NULL, symbol INTEGER NOT NULL,"
+    " PRIMARY KEY (channel, label)) WITHOUT ROWID",
+)
+Row = tuple[int, int, str, str, int | None]  # position asked, label, its epsilon, its delta, remembered symbol
+
+
+class LedgerUnavailable(Exception):
+    """The ledger cannot be read, written or locked, or is not one: nothing may be answered."""
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """The ledger, for a look: nothing changes, except that SQLite undoes what a crash cut short.
+
+    Raises LedgerUnavailable.
+    """
+    with _available(path), closing(_open(path, timeout=5.0)) as connection:
+        connection.execute("PRAGMA query_only = ON")
+        _recognise(connection, path)
+        yield connection
+
+
+@contextmanager
+def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+    """One exclusive transaction: on disk when the block has been left, undone if it raises.
+
+    Raises LedgerUnavailable where the ledger cannot be locked within `timeout` seconds, read or written.
+    """
+    with _available(path), closing(_open(path, timeout)) as connection:
+        # FULL would not sync the folder after the journal is deleted: a power cut could undo a commit already answered.
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("BEGIN IMMEDIATE")
+        _recognise(connection, path)
+        yield connection  # closing without COMMIT undoes everything
+        connection.execute("COMMIT")
+
+
+def create(path: Path, timeout: float) -> None:
+    """Make the ledger where there is none, readable by its owner only; check the one that is there."""
+    with _available(path):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        with closing(_open(path, timeout)) as connection:
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("BEGIN IMMEDIATE")
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] and not _mark(connection):
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute("COMMIT")
+            _recognise(connection, path)
+
+
+def reply_to(connection: sqlite3.Connection, task: bytes) -> bytes | None:
+    """The reply that this task got before."""
+    found = connection.execute("SELECT reply FROM task WHERE id = ?", (task,)).fetchone()
+    return None if found is None else bytes(found[0])
+
+
+def owner_totals(connection: sqlite3.Connection, names: Iterable[str]) -> list[tuple[int, str]]:
+    """(id, epsilon spent) of labelers, who are entered with nothing spent if new; in the order of `names`."""
+    wanted = list(names)
+    connection.executemany(
+        "INSERT OR IGNORE INTO labeler (name, epsilon) VALUES (?, '0')", ((name,) for name in wanted)
+    )
+    held = {name: (key, spent) for key, name, spent in connection.execute("SELECT id, name, epsilon FROM labeler")}
+    return [held[name] for name in wanted]
+
+
+def look_up(
+    connection: sqlite3.Connection, identities: Sequence[bytes], owners: Iterable[int], channel: int | None
+) -> list[Row]:
+    """Labels by identity, entered with nothing spent if new, and what they answered in a channel; in no order."""
+    connection.execute("CREATE TEMP TABLE asked (position INTEGER PRIMARY KEY, identity BLOB, labeler INTEGER)")
+    places = zip(range(len(identities)), identities, owners, strict=True)
+    connection.executemany("INSERT INTO asked VALUES (?, ?, ?)", places)
+    connection.execute(
+        "INSERT OR IGNORE INTO label (identity, labeler, epsilon, delta) "
+        "SELECT identity, labeler, '0', '0' FROM asked ORDER BY identity"
+    )
+    found: list[Row] = connection.execute(
+        "SELECT position, label.id, epsilon, delta, symbol FROM asked JOIN label USING (identity) "
+        "LEFT JOIN answer ON answer.channel = ? AND answer.label = label.id",
+        (channel,),
+    ).fetchall()
+    connection.execute("DROP TABLE asked")
+    return found
+
+
+def set_totals(
+    connection: sqlite3.Connection, labels: Iterable[tuple[str, str, int]], labelers: Iterable[tuple[str, int]]
+) -> None:
+    """Totals after a charge: (epsilon, delta, id) of labels, (epsilon, id) of labelers."""
+    connection.executemany("UPDATE label SET epsilon = ?, delta = ? WHERE id = ?", labels)
+    connection.executemany("UPDATE labeler SET epsilon = ? WHERE id = ?", labelers)
+
+
+def keep_answers(connection: sqlite3.Connection, channel: int, answers: Iterable[tuple[int, int]]) -> None:
+    """Remember (label, symbol) of labels that have not answered in this channel."""
+    connection.executemany("INSERT INTO answer VALUES (?, ?, ?)", ((channel, *answer) for answer in answers))
+
+
+def keep_task(connection: sqlite3.Connection, task: bytes, columns: Sequence[int | str | None], reply: bytes) -> None:
+    """Enter a task: trust, mechanism, epsilon, delta, level, labels, labelers, coins; and its reply."""
+    connection.execute(
+        "INSERT INTO task (id, trust, mechanism, epsilon, delta, level, labels, labelers, coins, reply) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (task, *columns, reply),
+    )
+
+
+def channel_number(connection: sqlite3.Connection, digest: bytes, coins: int) -> int:
+    """The number of a channel with its coins, entered if new."""
+    connection.execute("INSERT OR IGNORE INTO channel (digest, coins) VALUES (?, ?)", (digest, coins))
+    query = "SELECT id FROM channel WHERE digest = ? AND coins = ?"
+    return int(connection.execute(query, (digest, coins)).fetchone()[0])
+
+
+def _open(path: Path, timeout: float) -> sqlite3.Connection:
+    """A file that has gone is not made anew: its budgets would be gone as well."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=timeout, isolation_level=None)
+
+
+def _mark(connection: sqlite3.Connection) -> tuple[int, int] | None:
+    """(application id, version) of a file that has one."""
+    mark = tuple(connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    return mark if mark != (0, 0) else None
+
+
+def _recognise(connection: sqlite3.Connection, path: Path) -> None:
+    mark = _mark(connection)
+    if mark is None or mark[0] != APPLICATION_ID:
+        raise LedgerUnavailable(f"{path}: expected a labeler's ledger, got another file")
+    if mark[1] != VERSION:
+        raise LedgerUnavailable(f"{path}: expected a ledger of version {VERSION}, got {mark[1]}: use a newer program")
+
+
+@contextmanager
+def _available(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise LedgerUnavailable(f"{path}: expected a ledger that can be read, locked and written: {error}") from error

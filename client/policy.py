@@ -1,0 +1,121 @@
+"""What a node allows, decided before any label is looked at: whom it trusts, which mechanisms, how much budget."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from protocol import strict
+from protocol.decimals import canonical, decimal
+from protocol.mechanisms import LOCAL
+from protocol.messages import Code, Mechanism, Task
+from protocol.privacy import Unit
+from protocol.strict import StudyError
+from protocol.study import CENTRAL
+from protocol.trust import SIGHT, Trust
+
+MOST_ATTEMPTS = (1 << 32) - 1
+UNLIMITED = "unlimited"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A node's rules. The default answers randomised labels only; a clear or exact contribution must be written down.
+
+    `mechanisms` None allows all that this program knows. `max_epsilon` bounds one task. Caps bound totals over all
+    tasks, kept by the ledger: `label_cap` and `delta_cap` of one label, `labeler_cap` of one labeler (a labeler with m
+    labels spends m epsilon). None is no bound. Clear labels have no budget, so caps do not bound a trust in CLEAR.
+
+    Raises ValueError for a bound that is not positive.
+    """
+
+    trusts: frozenset[Trust] = frozenset({Trust.LOCAL})
+    mechanisms: frozenset[str] | None = None
+    max_epsilon: Decimal | None = None
+    label_cap: Decimal | None = None
+    labeler_cap: Decimal | None = None
+    delta_cap: Decimal | None = None
+    units: frozenset[Unit] = frozenset({Unit.LABEL})
+    max_attempt: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("max_epsilon", "label_cap", "labeler_cap", "delta_cap"):
+            value = getattr(self, name)
+            if value is not None and not (value.is_finite() and value > 0):
+                raise ValueError(f"expected {name} > 0 and finite, got {value}")
+
+    @property
+    def capped(self) -> bool:
+        """Whether a total is bounded, which needs a ledger that outlives the process."""
+        return any(cap is not None for cap in (self.label_cap, self.labeler_cap, self.delta_cap))
+
+    @classmethod
+    def simulation(cls) -> "Policy":
+        """For a client without a node file: its labels are synthetic, so every trust model is allowed."""
+        return cls(trusts=frozenset(SIGHT), max_attempt=MOST_ATTEMPTS)
+
+    @classmethod
+    def parse(cls, content: Mapping[str, Any], place: str = "policy") -> "Policy":
+        """Read a node file's [policy] table. `label_cap` must be there: a number, or "unlimited".
+
+        Raises StudyError naming the key.
+
+        >>> Policy.parse({"trust": ["local"], "label_cap": 1, "max_epsilon": 0.5}).max_epsilon
+        Decimal('0.5')
+        """
+        keys = ("trust", "mechanisms", "max_epsilon", "label_cap", "labeler_cap", "delta_cap", "units", "max_attempt")
+        top = strict.table(content, place, keys, ("label_cap",))
+        bounds = {key: _bound(top[key], f"[{place}] {key}") for key in keys if key.endswith("_cap") and key in top}
+        if "max_epsilon" in top:
+            bounds["max_epsilon"] = _bound(top["max_epsilon"], f"[{place}] max_epsilon")
+        names = {
+            key: frozenset(_names(top[key], f"[{place}] {key}", choices))
+            for key, choices in (
+                ("trust", [trust.label for trust in SIGHT]),
+                ("mechanisms", [*LOCAL, *CENTRAL]),
+                ("units", [unit.label for unit in Unit]),
+            )
+            if key in top
+        }
+        return cls(
+            trusts=frozenset(Trust.parse(name) for name in names.get("trust", {"local"})),
+            mechanisms=names.get("mechanisms"),
+            units=frozenset(unit for unit in Unit if unit.label in names.get("units", {"label"})),
+            max_attempt=strict.integer(top.get("max_attempt", 0), f"[{place}] max_attempt", 0, MOST_ATTEMPTS),
+            **bounds,
+        )
+
+    def check(self, task: Task) -> Code | None:
+        """Why the task is not allowed, whatever the labels are; None where it is."""
+        if task.trust not in self.trusts:
+            return Code.TRUST_NOT_ALLOWED
+        if task.unit not in self.units:
+            return Code.UNIT_NOT_ALLOWED
+        if task.attempt > self.max_attempt:
+            return Code.ATTEMPT_NOT_ALLOWED
+        if self.max_epsilon is not None and task.epsilon is not None and task.epsilon > self.max_epsilon:
+            return Code.EPSILON_ABOVE_CAP
+        return None
+
+    def pick(self, menu: Sequence[Mechanism], answered: Collection[Mechanism] = ()) -> Mechanism | None:
+        """The first allowed mechanism of the menu, rather one that was answered before: that answer costs nothing."""
+        allowed = [item for item in menu if self.mechanisms is None or item.name in self.mechanisms]
+        return next((item for item in allowed if item in answered), allowed[0] if allowed else None)
+
+
+def _bound(value: Any, place: str) -> Decimal | None:
+    if value == UNLIMITED:
+        return None
+    if isinstance(value, str):
+        raise StudyError(f"{place}: expected a number or {UNLIMITED!r}, got {value!r}")
+    try:
+        number = decimal(value, place)
+    except ValueError as error:
+        raise StudyError(str(error)) from None
+    if number <= 0:
+        raise StudyError(f"{place}: expected a number > 0 or {UNLIMITED!r}, got {canonical(number)}")
+    return number
+
+
+def _names(value: Any, place: str, choices: list[str]) -> list[str]:
+    return [strict.text(item, place, choices) for item in strict.sequence(value, place)]

@@ -1,0 +1,54 @@
+"""Where labels come from: one file a source. What a source knows of its rows stays under `client/`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.labels import Labels
+from protocol.messages import Runs, Task
+
+
+class ProblemUnknown(Exception):
+    """The task's problem is not the one of this source's rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """Whose labels some rows are: for the ledger and for orientation, never for a report. All of shape (rows,).
+
+    `identities`: 32 bytes naming the label, different from each other; `labelers`: indices into `names`;
+    `reversed`: 1 where the row names its pair in the other order, so that its value is flipped before and after
+    randomising.
+    """
+
+    identities: Sequence[bytes] = field(repr=False)
+    labelers: NDArray[np.int64] = field(repr=False)
+    names: Sequence[str] = field(repr=False)
+    reversed: NDArray[np.uint8] = field(repr=False)
+
+
+class Source(Protocol):
+    """Labels of global rows, and what is needed to answer for them."""
+
+    @property
+    def synthetic(self) -> bool:
+        """Labels are drawn, so they protect nobody and are remembered by nobody."""
+
+    @property
+    def public(self) -> bool:
+        """The user declared that the labels are no secret."""
+
+    def check(self, task: Task) -> None:
+        """Raises ProblemUnknown where the task's public problem is not exactly the one of the rows held here."""
+
+    def rows(self, task: Task) -> Runs:
+        """Rows below task.n that are held here and may be sent: under a claim one row for each label."""
+
+    def facts(self, rows: NDArray[np.int64]) -> Facts | None:
+        """Whose labels these rows are; None for synthetic ones."""
+
+    def labels(self, task: Task, repetition: int, rows: NDArray[np.int64]) -> Labels:
+        """Raw labels of rows held here."""

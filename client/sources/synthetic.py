@@ -1,0 +1,91 @@
+"""Labels drawn from a known truth. The only file outside `studies/` that sees theta*."""
+
+import math
+from collections import OrderedDict
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from client.labels import Labels
+from client.sources import Facts, ProblemUnknown
+from protocol.coins import Address, Stream, words
+from protocol.features import coordinates
+from protocol.messages import Runs, Task
+from protocol.problem import Problem
+from protocol.store import FeatureStore
+
+MOST_HELD = 1 << 23  # labels kept for the next task about the same rows, one byte each
+
+
+class Synthetic:
+    """Labels y ~ Bernoulli(sigma(theta* . x)) of client `client` out of `clients`: its part of 0, ..., n - 1.
+
+    Parts are those of `numpy.array_split`. A label's coin is word `row` of stream LABELS at (seed, n, repetition):
+    y = 1 iff word // 2 < floor(sigma 2^63), so it depends on the row alone. Every row is a labeler of its own.
+
+    Raises ValueError where theta does not fit the problem. Source: Chowdhury, Zhou, Natarajan 2024, equation (1).
+    """
+
+    synthetic = True
+    public = False
+
+    def __init__(
+        self,
+        problem: Problem,
+        theta: NDArray[np.float64],
+        seed: int,
+        features: FeatureStore,
+        client: int = 0,
+        clients: int = 1,
+    ) -> None:
+        if theta.shape != (problem.dimension,) or not np.isfinite(theta).all():
+            raise ValueError(f"expected {problem.dimension} finite coordinates of theta, got shape {theta.shape}")
+        if problem.sum_zero and abs(math.fsum(theta)) > 1e-12 * max(1.0, math.fsum(np.abs(theta))):
+            raise ValueError(f"expected theta to sum to 0 where sum_zero holds, got {math.fsum(theta)}")
+        if not 0 <= client < clients:
+            raise ValueError(f"expected 0 <= client < clients, got {client} of {clients}")
+        self._problem, self._features, self._seed = problem, features, seed
+        self._u = coordinates(problem, theta)
+        self._client, self._clients = client, clients
+        self._held: OrderedDict[tuple[int, int], NDArray[np.uint8]] = OrderedDict()
+
+    def check(self, task: Task) -> None:
+        """The problem must be the one that this truth belongs to, and must have n rows."""
+        design = task.problem.design
+        if task.problem.digest != self._problem.digest or (design is not None and task.n > len(design)):
+            raise ProblemUnknown("expected the problem that the truth belongs to")
+
+    def rows(self, task: Task) -> Runs:
+        """This client's contiguous part."""
+        start, stop = self._part(task.n)
+        return Runs.of(range(start, stop))
+
+    def facts(self, rows: NDArray[np.int64]) -> Facts | None:
+        """Nobody's labels."""
+        return None
+
+    def labels(self, task: Task, repetition: int, rows: NDArray[np.int64]) -> Labels:
+        """Labels of rows of this client's part, the same at every call."""
+        start, stop = self._part(task.n)
+        held = self._draw(task.n, repetition, start, stop)
+        return Labels(held if len(rows) == stop - start else held[rows - start])
+
+    def _part(self, n: int) -> tuple[int, int]:
+        size, longer = divmod(n, self._clients)
+        start = self._client * size + min(self._client, longer)
+        return start, start + size + (self._client < longer)
+
+    def _draw(self, n: int, repetition: int, start: int, stop: int) -> NDArray[np.uint8]:
+        key = (n, repetition)
+        if key not in self._held:
+            x = self._features.reduced(self._problem, n, repetition, start, stop)
+            z = np.zeros(len(x))
+            for j, coordinate in enumerate(self._u):  # a plain loop: a row's bits do not depend on its neighbours
+                z += coordinate * x[:, j]
+            threshold = np.floor(expit(z) * 2.0**63).astype(np.uint64)
+            coins = words(Address(self._seed, Stream.LABELS, n, repetition), start, stop - start)
+            self._held[key] = (coins >> np.uint64(1) < threshold).astype(np.uint8)
+            while len(self._held) > 1 and sum(map(len, self._held.values())) > MOST_HELD:
+                self._held.popitem(last=False)
+        return self._held[key]
