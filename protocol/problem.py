@@ -8,6 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from protocol.decimals import canonical
+
 DRAWN = ("gaussian", "sphere")
 GIVEN = ("values", "items")
 MOST_DIMENSIONS = 1 << 20
@@ -55,7 +57,8 @@ class Problem:
     @cached_property
     def digest(self) -> bytes:
         """SHA-256 of all public fields: the problem's name in caches."""
-        head = (self.kind, self.model, self.dimension, self.features, self.sum_zero, str(self.bound))
+        bound = "" if self.bound is None else canonical(self.bound)
+        head = (self.kind, self.model, self.dimension, self.features, self.sum_zero, bound)
         digest = hashlib.sha256(repr(head).encode())
         if self.design is not None:
             digest.update(np.ascontiguousarray(self.design).tobytes())

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
@@ -150,3 +151,9 @@ def test_a_million_bits_of_one_labeler_take_125_kilobytes() -> None:
 def test_a_refusal_carries_a_code_and_nothing_else(make: ModuleType) -> None:
     _, raw = make.good()["reply_refusal"]
     assert decode_reply(raw) == Refusal(make.BITS.task, Code.BUDGET_EXHAUSTED)
+
+
+@pytest.mark.parametrize("bound", ["3.0", "3", "0.30", "1e1"])
+def test_a_problem_keeps_its_name_on_the_wire(make: ModuleType, bound: str) -> None:
+    problem = replace(make.DRAWN, bound=Decimal(bound))
+    assert decode_task(encode_task(replace(make.LOCAL, problem=problem))).problem.digest == problem.digest

@@ -1,0 +1,40 @@
+"""The trusted curator: turns an exact sum into a noisy one, with coins chosen where the server is built."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from protocol.coins import Address, Stream, normal, words
+from protocol.messages import Task
+from server.release import ReleaseLedger, simulated_release
+from server.release_record import Release, ReleaseRequest, SimulatedRelease
+
+
+class Curator(Protocol):
+    """Adds the noise that a task's mechanism asks for, once a task and repetition."""
+
+    def release(self, task: Task, request: ReleaseRequest, exact_sum: list[int]) -> Release | SimulatedRelease:
+        """The noisy sum of one repetition."""
+        ...
+
+
+@dataclass(frozen=True)
+class SimulatedCurator:
+    """Addressed coins: the same noise for every mechanism and level of a repetition, scaled. Protects nobody."""
+
+    seed: int
+
+    def release(self, task: Task, request: ReleaseRequest, exact_sum: list[int]) -> SimulatedRelease:
+        """Add floating-point Gaussian noise at the address of the repetition."""
+        address = Address(self.seed, Stream.CURATOR, task.n, request.repetition, task.round)
+        return simulated_release(request, exact_sum, normal(words(address, 0, len(exact_sum))))
+
+
+@dataclass(frozen=True)
+class LiveCurator:
+    """The system's entropy and a ledger on disk: one discrete Gaussian release a task and repetition."""
+
+    ledger: ReleaseLedger
+
+    def release(self, task: Task, request: ReleaseRequest, exact_sum: list[int]) -> Release:
+        """Commit the noisy sum, then return it; after a crash, return what was committed."""
+        return self.ledger.release(request, exact_sum)

@@ -1,0 +1,94 @@
+"""From collected reports to what an estimator sees of one repetition."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.channel import TOTAL
+from protocol.features import row_bound
+from protocol.grid import exponent, to_integers
+from protocol.mechanisms import channel
+from protocol.messages import Task
+from protocol.problem import Problem
+from protocol.store import FeatureStore
+from protocol.trust import Trust
+from server.collect import Collected
+from server.curator import Curator
+from server.designs import Designs
+from server.estimators.base import Evidence
+from server.release_record import ReleaseRequest, in_real_units
+
+
+@dataclass(frozen=True)
+class Server:
+    """What a server holds: public features, the seed of drawn ones, and a curator for central tasks."""
+
+    features: FeatureStore
+    seed: int
+    curator: Curator | None = None
+
+    def designs(self, problem: Problem, n: int, repetition: int) -> Designs:
+        """The public features of one repetition."""
+        return Designs(self.features, self.seed, problem, n, repetition)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A task, its id, and what was collected for it."""
+
+    task: Task
+    task_id: bytes
+    collected: Collected
+
+
+def evidence(server: Server, heard: Heard, designs: Designs) -> Evidence:
+    """Evidence of the repetition that `designs` belongs to; in the central model this commits the noisy sum first."""
+    if heard.task.trust is Trust.CENTRAL:
+        return _released(server, heard, designs)
+    task, collected = heard.task, heard.collected
+    design = designs.get(exponent(task.n, row_bound(task.problem, None)), None, _rows(heard))
+    assert collected.symbols is not None
+    symbols = collected.symbols[designs.repetition - task.first_repetition]
+    flip, contrast = 0.0, 1.0
+    if task.trust is Trust.LOCAL:
+        law = channel(task.menu[0].name, dict(task.menu[0].parameters))
+        flip = law.table[0][1] / TOTAL
+        contrast = (law.table[0][0] - law.table[0][1]) / TOTAL
+    # On the grid: exact, in whatever order a library adds.
+    half_sum = symbols.astype(float) @ design.rows - 0.5 * design.total
+    return Evidence(design.rows, None, symbols, half_sum, contrast=contrast, flip=flip, noise_stddev=0.0)
+
+
+def _released(server: Server, heard: Heard, designs: Designs) -> Evidence:
+    task, collected = heard.task, heard.collected
+    if server.curator is None:
+        raise ValueError("expected a server with a curator for a central task, got none")
+    assert (
+        collected.sums is not None and task.exponent is not None and task.epsilon is not None and task.delta is not None
+    )
+    radius = task.menu[0].get("radius")
+    design = designs.get(task.exponent, None if radius is None else float(radius), _rows(heard))
+    request = ReleaseRequest(
+        task=heard.task_id,
+        repetition=designs.repetition,
+        accepted=collected.accepted,
+        count=len(collected.rows),
+        exponent=task.exponent,
+        sensitivity_squared=designs.sensitivity_squared(task, design),
+        mechanism=task.menu[0].name,
+        epsilon=task.epsilon,
+        delta=task.delta,
+    )
+    sums = to_integers(collected.sums[designs.repetition - task.first_repetition], task.exponent)
+    release = server.curator.release(task, request, [int(value) for value in sums])
+    if release.request.accepted != request.accepted:
+        raise ValueError("expected the reports of the committed release, got others: ask with a new attempt number")
+    half_sum = in_real_units(release) - 0.5 * design.total
+    stddev = float(release.stddev) * 2.0**task.exponent
+    return Evidence(design.rows, design.weights, None, half_sum, contrast=1.0, flip=0.0, noise_stddev=stddev)
+
+
+def _rows(heard: Heard) -> NDArray[np.int64] | None:
+    """The rows answered for: all that were asked (the round is complete), None where these are all n."""
+    return None if len(heard.collected.rows) == heard.task.n else heard.collected.rows

@@ -1,0 +1,101 @@
+"""What a round says in the end: an estimate with its interval, its claim and its warnings."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.features import full, helmert
+from protocol.mechanisms import channel
+from protocol.numerics import fingerprint
+from protocol.privacy import Guarantee
+from protocol.problem import Problem
+from protocol.study import Arm, Study
+from protocol.trust import Trust
+from server.estimators.base import Estimate
+from server.evidence import Heard
+
+Vector = NDArray[np.float64]
+PROTECTS_NOBODY = Decimal(40)
+NORMAL_QUANTILE = 1.959963984540054
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """One arm's estimate of one repetition, with its claim. theta, ci_low, ci_high have shape (dimension,)."""
+
+    arm: Arm
+    n: int
+    repetition: int
+    epsilon: Decimal | None
+    delta: Decimal | None
+    theta: Vector = field(repr=False)
+    ci_low: Vector | None = field(repr=False)
+    ci_high: Vector | None = field(repr=False)
+    hit_boundary: bool
+    claim: Guarantee | None
+    computed_epsilon: Decimal | None
+    coins: str | None
+    warnings: tuple[str, ...]
+
+
+def outcomes(study: Study, arm: Arm, repetition: int, heard: Heard, estimate: Estimate) -> Iterator[Outcome]:
+    """The outcome of an arm that was answered; a pure claim is repeated for every delta of the grid."""
+    task = heard.task
+    theta, low, high = interval(study.problem, estimate)
+    claim = None
+    if task.epsilon is not None:
+        claim = Guarantee(task.epsilon, task.delta or Decimal(0), task.unit)
+    pure = task.trust is Trust.LOCAL
+    for delta in study.grid.delta if pure and study.grid.delta else (task.delta,):
+        yield Outcome(
+            arm=arm,
+            n=task.n,
+            repetition=repetition,
+            epsilon=task.epsilon,
+            delta=delta,
+            theta=theta,
+            ci_low=low,
+            ci_high=high,
+            hit_boundary=estimate.hit_boundary,
+            claim=claim,
+            computed_epsilon=computed_level(heard),
+            coins=None if heard.collected.coins is None else heard.collected.coins.label,
+            warnings=(*estimate.warnings, *warnings(heard)),
+        )
+
+
+def trivial(arm: Arm, n: int, repetition: int, problem: Problem) -> Outcome:
+    """The answer of somebody who asks nobody: theta = 0."""
+    return Outcome(arm, n, repetition, None, None, np.zeros(problem.dimension), None, None, False, None, None, None, ())
+
+
+def computed_level(heard: Heard) -> Decimal | None:
+    """The level read off the integer table that a local task's clients executed; None where there is no table."""
+    if heard.task.trust is not Trust.LOCAL:
+        return None
+    mechanism = heard.task.menu[0]
+    return channel(mechanism.name, dict(mechanism.parameters)).level
+
+
+def warnings(heard: Heard) -> list[str]:
+    """What a reader of the estimate has to know about the answers it came from."""
+    found = []
+    if heard.task.epsilon is not None and heard.task.epsilon > PROTECTS_NOBODY:
+        found.append(f"epsilon above {PROTECTS_NOBODY} protects nobody")
+    if heard.collected.numerics - {fingerprint()}:
+        found.append("clients with another numerics fingerprint: last bits may differ")
+    return found
+
+
+def interval(problem: Problem, estimate: Estimate) -> tuple[Vector, Vector | None, Vector | None]:
+    """theta and its 95 % Wald interval, theta_j +- 1.96 sqrt([Q C Q^T]_jj); no interval where C is unknown."""
+    theta = full(problem, estimate.u)
+    if estimate.covariance is None:
+        return theta, None, None
+    basis = helmert(problem.dimension) if problem.sum_zero else np.eye(problem.dimension)
+    variance = np.einsum("ij,jk,ik->i", basis, estimate.covariance, basis)
+    half = NORMAL_QUANTILE * np.sqrt(np.maximum(variance, 0.0))
+    return theta, theta - half, theta + half

@@ -1,0 +1,77 @@
+"""The round loop, free of any runtime: what is asked, and what is done with the answers, in this order."""
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+
+import numpy as np
+
+from protocol.codec import encode_task, identity
+from protocol.messages import Task
+from protocol.problem import Problem
+from protocol.study import Arm, Cell, Study
+from server.collect import Collected, collect
+from server.estimators import ESTIMATORS
+from server.estimators.base import Options
+from server.estimators.workspace import Workspace
+from server.evidence import Heard, Server, evidence
+from server.outcome import Outcome, outcomes, trivial
+from server.tasks import offers
+
+Ask = Callable[[bytes], list[bytes]]
+
+
+class RoundFailed(RuntimeError):
+    """Not every row was answered for: says which codes and rejects came back."""
+
+
+def play(study: Study, cell: Cell, ask: Ask, server: Server) -> Iterator[Outcome]:
+    """One cell of a study, strictly: every row that was asked for has to be answered.
+
+    `ask` carries a task's bytes to every client and brings back their replies' bytes: all that differs between runtimes.
+    Raises RoundFailed where a client refused, a reply was rejected, or rows are missing.
+    """
+    offered = list(offers(study, cell))
+    answers = [listen(offer.task, ask) if offer.task else None for offer in offered]
+    for repetition in range(cell.first_repetition, cell.first_repetition + cell.repetitions):
+        designs = server.designs(study.problem, cell.n, repetition)
+        for offer, heard in zip(offered, answers, strict=True):
+            if heard is None:
+                yield from (trivial(arm, cell.n, repetition, study.problem) for arm in offer.arms)
+                continue
+            seen = Workspace(evidence(server, heard, designs))
+            for arm in offer.arms:
+                estimate = ESTIMATORS[arm.estimator](seen, options(study.problem, arm))
+                yield from outcomes(study, arm, repetition, heard, estimate)
+
+
+def listen(task: Task, ask: Ask) -> Heard:
+    """Ask everyone, check what comes back, and insist on all of it."""
+    raw = encode_task(task)
+    heard = Heard(task, identity(raw), collect(task, identity(raw), ask(raw)))
+    complete(task, heard.collected)
+    return heard
+
+
+def complete(task: Task, collected: Collected) -> None:
+    """Raise RoundFailed unless every row asked for is there and nothing was refused or rejected."""
+    asked = task.n if task.rows is None else task.rows.count
+    if not collected.refusals and not collected.rejected and len(collected.rows) == asked:
+        return
+    codes = ", ".join(f"{code.name} x {count}" for code, count in sorted(collected.refusals.items())) or "none"
+    rejected = "; ".join(collected.rejected[:3]) or "none"
+    raise RoundFailed(
+        f"expected {asked} rows for the {task.trust.label} task at n = {task.n}, epsilon = {task.epsilon}, "
+        f"got {len(collected.rows)}; refusals: {codes}; rejected: {len(collected.rejected)} ({rejected})"
+    )
+
+
+def options(problem: Problem, arm: Arm) -> Options:
+    """An arm's options as estimators take them."""
+    values = dict(arm.options)
+    step = values.get("step", "pilot")
+    return Options(
+        bound=np.inf if problem.bound is None else float(problem.bound),
+        step=step if isinstance(step, str) else float(step),
+        tau=float(values.get("tau", Decimal(1))),
+        ridge=float(values.get("ridge", Decimal(0))),
+    )

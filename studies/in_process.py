@@ -1,0 +1,53 @@
+"""The in-process runtime: client and server code in one process, messages as bytes like everywhere."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from client.labeler import Node, answer
+from client.ledger import MemoryLedger
+from client.policy import Policy
+from client.sources.synthetic import Synthetic
+from numpy.typing import NDArray
+
+from protocol.store import FeatureStore
+from protocol.study import Cell, Study
+from server.curator import SimulatedCurator
+from server.evidence import Server
+from server.rounds import Ask, Outcome, play
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """K clients with synthetic labels and addressed coins, and a server, sharing public features only."""
+
+    nodes: tuple[Node, ...]
+    server: Server
+
+    def ask(self, raw: bytes) -> list[bytes]:
+        """Carry a task to every client."""
+        return [answer(raw, node) for node in self.nodes]
+
+
+def in_process(study: Study, theta: NDArray[np.float64], clients: int) -> InProcess:
+    """Build the clients and the server of a simulation."""
+    features = FeatureStore(study.seed)
+    nodes = tuple(
+        Node(
+            source=Synthetic(study.problem, theta, study.seed, features, client=client, clients=clients),
+            policy=Policy.simulation(),
+            ledger=MemoryLedger(),
+            entropy="addressed",
+            seed=study.seed,
+            features=features,
+        )
+        for client in range(clients)
+    )
+    return InProcess(nodes, Server(features, study.seed, SimulatedCurator(study.seed)))
+
+
+def run_cell(study: Study, theta: NDArray[np.float64], cell: Cell, clients: int = 1) -> Iterator[Outcome]:
+    """All outcomes of one cell."""
+    room = in_process(study, theta, clients)
+    ask: Ask = room.ask
+    return play(study, cell, ask, room.server)
