@@ -1,0 +1,1 @@
+"""What sees only reports: de-biased estimators, the trusted curator, the round loop."""
