@@ -2,16 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from protocol.strict import StudyError
 from protocol.study import Arm, Cell, Study
-from server.rounds import Outcome
 from studies.files import write_atomically
 from studies.score import Score, Scorer
+
+if TYPE_CHECKING:  # the round loop loads compiled kernels, which a reader of results does without
+    from server.outcome import Outcome
 
 SCHEMA = pa.schema(
     [
@@ -44,7 +47,7 @@ SCHEMA = pa.schema(
 METRICS = ("error_l2", "error_sigma", "excess_log_loss", "accuracy")
 
 
-def tabulate(study: Study, scorer: Scorer, cell: Cell, outcomes: Iterable[Outcome]) -> pa.Table:
+def tabulate(study: Study, scorer: Scorer, cell: Cell, outcomes: Iterable["Outcome"]) -> pa.Table:
     """The table of one cell's outcomes, scored. Raises ValueError unless every repetition has the same rows."""
     fingerprint = study.fingerprint.hex()
     covariance = {
@@ -90,13 +93,13 @@ def write(table: pa.Table, path: Path) -> None:
 
 
 def read(path: Path) -> pa.Table:
-    """Read a results file or a part of one; raises ValueError where it is not such a file."""
+    """Read a results file or a part of one; raises StudyError where it is not such a file."""
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
-        raise ValueError(f"{path}: expected a results file, {error}") from None
+        raise StudyError(f"{path}: expected a results file, {error}") from None
     if not table.schema.equals(SCHEMA):
-        raise ValueError(f"{path}: expected the columns {SCHEMA.names}, got {table.schema.names}")
+        raise StudyError(f"{path}: expected the columns {SCHEMA.names}, got {table.schema.names}")
     return table
 
 
@@ -104,7 +107,7 @@ def _nulls_first(column: pa.ChunkedArray) -> Any:
     return column.fill_null(-1.0).to_numpy()
 
 
-def _row(outcome: Outcome, score: Score, fingerprint: str) -> dict[str, Any]:
+def _row(outcome: "Outcome", score: Score, fingerprint: str) -> dict[str, Any]:
     claim = outcome.claim
     return {
         "n": outcome.n,

@@ -6,7 +6,7 @@ precise than two error bars suggest: paired differences have a standard error of
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 from protocol.coins import Floats
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Setting:
     """A point of the grid; arms that make no claim have no epsilon and no delta."""
 
@@ -46,6 +46,10 @@ class Moments:
         se = float(values.std(ddof=1) / np.sqrt(count))
         half = float(stdtrit(count - 1, 0.975)) * se
         return cls(count, mean, se, mean - half, mean + half)
+
+    def reversed(self) -> "Moments":
+        """Moments of the values with the other sign."""
+        return Moments(self.count, -self.mean, self.se, -self.high, -self.low)
 
 
 @dataclass(frozen=True)
@@ -89,24 +93,20 @@ def summarise(table: pa.Table, metric: str = "error_l2", theta: Floats | None = 
 
 
 def paired(table: pa.Table, metric: str = "error_l2") -> list[Difference]:
-    """Differences of all pairs of arms at the same setting; an arm without epsilon is paired at every setting of n."""
-    groups = list(_groups(table))
+    """Differences of all pairs of arms at one setting; an arm without epsilon meets the others at every epsilon."""
+    groups: dict[Setting, dict[str, Mapping[int, float]]] = {}
+    for group in _groups(table):
+        groups.setdefault(group.setting, {})[group.arm] = _by_repetition(group, metric)
     found = []
-    for setting in sorted({group.setting for group in groups}, key=_place):
-        here = [g for g in groups if g.setting == setting or (g.setting.n == setting.n and g.setting.epsilon is None)]
-        if setting.epsilon is None and any(g.setting.n == setting.n and g.setting.epsilon is not None for g in groups):
-            continue
-        values = {group.arm: _by_repetition(group, metric) for group in here}
-        for left, right in combinations(values, 2):
-            common = sorted(values[left].keys() & values[right].keys())
+    for setting, own in groups.items():
+        everywhere = {} if setting.epsilon is None else groups.get(Setting(setting.n, None, None), {})
+        pairs = [*product(everywhere.items(), own.items()), *combinations(own.items(), 2)]
+        for (left, lefts), (right, rights) in pairs:
+            common = sorted(lefts.keys() & rights.keys())
             if common:
-                gap = np.array([values[left][repetition] - values[right][repetition] for repetition in common])
+                gap = np.array([lefts[repetition] - rights[repetition] for repetition in common])
                 found.append(Difference(setting, left, right, Moments.of(gap)))
     return found
-
-
-def _place(setting: Setting) -> tuple[float, ...]:
-    return tuple(-1.0 if value is None else value for value in (setting.n, setting.epsilon, setting.delta))
 
 
 def _groups(table: pa.Table) -> Iterator[_Group]:

@@ -76,12 +76,12 @@ class Theory:
         return math.sqrt(sampling / n + (stddev / n) ** 2 * noise)
 
     def sensitivity(self, n: int, radius: float | None = None, projected: bool = True) -> float:
-        """The expected largest norm of n rows, at most `radius`: the largest of the first n rows of the fixed draw.
+        """The root mean square of the largest norm of n rows, at most `radius` each: what the noise is scaled by.
 
-        The draw ends at 2^17 rows (a feature file at its last row); a larger n counts as that many.
+        Of n rows out of the fixed draw, sorted by norm: E max^2 = sum_k r_k^2 ((k/N)^n - ((k-1)/N)^n). Features of a
+        file are no draw: then it is the largest norm of the first n rows.
         """
-        largest = float((self.reach if projected else self.reach_unprojected)[min(n, len(self.drawn)) - 1])
-        return largest if radius is None else min(largest, radius)
+        return _sensitivity(self, n, radius, projected)
 
     @cached_property
     def drawn(self) -> Floats:
@@ -94,14 +94,14 @@ class Theory:
         return reduce(self.problem, self.drawn)
 
     @cached_property
-    def reach(self) -> Floats:
-        """Running maximum of row norms in reduced coordinates."""
-        return np.maximum.accumulate(norms(self.rows))
+    def lengths(self) -> Floats:
+        """Row norms in reduced coordinates."""
+        return norms(self.rows)
 
     @cached_property
-    def reach_unprojected(self) -> Floats:
-        """Running maximum of row norms in all coordinates."""
-        return np.maximum.accumulate(norms(self.drawn))
+    def lengths_unprojected(self) -> Floats:
+        """Row norms in all coordinates."""
+        return norms(self.drawn)
 
     @cached_property
     def slope(self) -> Floats:
@@ -139,12 +139,23 @@ def flip_noise(epsilon: float) -> float:
     return 1 / (4 * math.sinh(epsilon / 2) ** 2)
 
 
+@lru_cache(maxsize=1024)
+def _sensitivity(theory: Theory, n: int, radius: float | None, projected: bool) -> float:
+    lengths = theory.lengths if projected else theory.lengths_unprojected
+    if radius is not None:
+        lengths = np.minimum(lengths, radius)
+    if theory.problem.design is not None:
+        return float(lengths[:n].max())
+    below = (np.arange(len(lengths) + 1) / len(lengths)) ** n
+    return math.sqrt(float((np.sort(lengths) ** 2 * np.diff(below)).sum()))
+
+
 @lru_cache(maxsize=64)
 def _sampling(theory: Theory, radius: float | None) -> tuple[float, float]:
     """tr(H^-1 V H^-1) and tr(H^-2) of clear labels, with clipping weights."""
     weights = np.ones(len(theory.rows))
     if radius is not None:
-        weights = np.minimum(1.0, radius / norms(theory.rows))
+        weights = np.minimum(1.0, radius / theory.lengths)
     inverse = np.linalg.inv(gram(theory.rows, weights * theory.slope))
     spread = gram(theory.rows, weights**2 * theory.slope)
     return float(np.trace(inverse @ spread @ inverse)), float(np.trace(inverse @ inverse))

@@ -1,0 +1,130 @@
+"""The command `halftruth`. It parses and dispatches; what a command needs is imported when it runs."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+
+DESCRIPTION = """\
+Learn from people who do not trust the server: studies of what local and central
+differential privacy cost in accuracy, and rankings from real preferences."""
+EXAMPLES = """\
+examples:
+  halftruth run studies/toml/quick.toml --out out/quick
+  halftruth report out/quick
+  halftruth fit votes.csv --trust local --epsilon 1
+  halftruth ledger show state/ledger.db
+
+exit codes: 0 done, 1 the run failed, 2 wrong use, 130 interrupted"""
+RUN_EXAMPLES = """\
+examples:
+  halftruth run studies/toml/figure1.toml --out out/figure1
+  halftruth run studies/toml/figure1.toml --out out/figure1 --resume        go on after Ctrl-C
+  halftruth run studies/toml/figure1.toml --out out/sphere --set problem.features=sphere
+  halftruth run studies/toml/figure1.toml --out out/few --set study.repetitions=10 --set 'grid.n=[1000, 3000]'
+
+A run writes OUT/results.parquet (one row per n, epsilon, delta, arm and repetition) and OUT/study.json. The numbers
+depend on the study only: not on --clients, --jobs, --block, nor on pauses."""
+REPORT_EXAMPLES = """\
+examples:
+  halftruth report out/figure1
+
+It writes OUT/figures/*.png and *.svg, OUT/summary.csv and OUT/paired.csv."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 done, 1 the run failed, 2 wrong use, 130 interrupted."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    args = _parser(arguments).parse_args(arguments)
+    run: Callable[[argparse.Namespace], int] = args.run
+    from protocol.strict import StudyError
+
+    try:
+        return run(args)
+    except StudyError as error:
+        print(f"halftruth: {error}", file=sys.stderr)
+        return WRONG_USE
+    except OSError as error:
+        print(f"halftruth: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("halftruth: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    parser = _new(argparse.ArgumentParser, prog="halftruth", description=DESCRIPTION, epilog=EXAMPLES)
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    run = _new(commands.add_parser, "run", help="run a study", epilog=RUN_EXAMPLES)
+    _run_arguments(run)
+    report = _new(commands.add_parser, "report", help="tables and plots of a finished run", epilog=REPORT_EXAMPLES)
+    report.add_argument("out", metavar="OUT", help="the folder of a finished run")
+    report.set_defaults(run=_lazy("studies.console", "report_command"))
+    fit = commands.add_parser("fit", help="rank items from a file of comparisons")
+    ledger = commands.add_parser("ledger", help="look into a ledger")
+    show = ledger.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
+        "show", help="what a ledger has charged or released"
+    )
+    for words, module, command in ((["fit"], "studies.fit", fit), (["ledger", "show"], "studies.ledger_show", show)):
+        if list(arguments[: len(words)]) == words:
+            import_module(module).add_arguments(command)
+            command.set_defaults(run=_lazy(module, "main"))
+    return parser
+
+
+def _run_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", metavar="STUDY", help="a study file (TOML)")
+    parser.add_argument("--out", metavar="DIR", required=True, help="folder for the results")
+    parser.add_argument(
+        "--on", choices=["in-process"], default="in-process", help="runtime: in-process (default) uses all cores"
+    )
+    parser.add_argument("--clients", metavar="K", type=_count, default=1, help="clients that share the rows (1)")
+    parser.add_argument("--jobs", metavar="J", type=_count, help="processes (all cores)")
+    parser.add_argument("--resume", action="store_true", help="go on where an earlier run stopped")
+    parser.add_argument("--overwrite", action="store_true", help="delete earlier results in DIR and start again")
+    parser.add_argument("--block", metavar="N", type=_count, help="repetitions in one unit of work")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        dest="overrides",
+        help="change a key of the study, such as problem.features=sphere or arm.3.step=0.1",
+    )
+    parser.set_defaults(run=_lazy("studies.console", "run_command"))
+
+
+def _new(make: Callable[..., argparse.ArgumentParser], *names: str, **options: Any) -> argparse.ArgumentParser:
+    return make(*names, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected an integer of at least 1, got {text!r}")
+    return int(text)
+
+
+def _lazy(module: str, name: str) -> Callable[[argparse.Namespace], int]:
+    def call(args: argparse.Namespace) -> int:
+        code: int = getattr(import_module(module), name)(args)
+        return code
+
+    return call
+
+
+class _Version(argparse.Action):
+    """Reading the installed version takes a while: only who asks waits."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from studies.machine import version
+
+        print(f"halftruth {version()}")
+        parser.exit(DONE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""What `halftruth run` and `halftruth report` say to a person."""
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from protocol.strict import StudyError
+from studies.folder import Folder
+from studies.load import Loaded, load
+from studies.report import tables
+from studies.report.view import View
+
+WIDE = 120
+
+
+def run_command(args: argparse.Namespace) -> int:
+    """`halftruth run`: exit code 0 done, 1 a unit failed, 130 interrupted; StudyError is wrong use."""
+    from studies.run import Interrupted, run
+    from studies.unit import UnitError
+
+    if args.resume and args.overwrite:
+        raise StudyError("expected --resume or --overwrite, got both")
+    loaded, out = load(Path(args.study), args.overrides), Path(args.out)
+    try:
+        with _bar(loaded) as bar:
+            task = bar.add_task(loaded.study.name, total=None)
+            table = run(
+                loaded,
+                out,
+                jobs=args.jobs,
+                clients=args.clients,
+                resume=args.resume,
+                overwrite=args.overwrite,
+                block=args.block,
+                progress=lambda done, whole: bar.update(task, completed=done, total=whole),
+            )
+    except Interrupted as stopped:
+        print(
+            f"Stopped: {stopped.done} of {stopped.total} units are finished and kept in {out}. Go on with:\n"
+            f"  {_again(args)}",
+            file=sys.stderr,
+        )
+        return 130
+    except UnitError as error:
+        print(f"halftruth: the run failed at {error}\nFinished units are kept in {out}.", file=sys.stderr)
+        return 1
+    console = _console()
+    console.print(tables.by_epsilon(View(loaded, table)))
+    console.print(f"Results: {Folder(out).results}\nTables and plots: halftruth report {out}", highlight=False)
+    return 0
+
+
+def report_command(args: argparse.Namespace) -> int:
+    """`halftruth report`: tables in the terminal, plots and CSV files in the folder."""
+    from studies.report.figures import draw_all
+    from studies.report.sheets import write_sheets
+
+    folder = Folder(Path(args.out))
+    view = View.open(folder)
+    console = _console()
+    for level in view.levels:
+        console.print(tables.by_count(view, level))
+        console.print(tables.details(view, level))
+    console.print(tables.by_epsilon(view))
+    figures = draw_all(view, folder.figures)
+    sheets = write_sheets(folder, view)
+    for path in [*(path for path in figures if path.suffix == ".png"), *sheets]:
+        console.print(str(path), highlight=False, soft_wrap=True)
+    console.print("Every plot is there as .svg too.")
+    return 0
+
+
+def _bar(loaded: Loaded) -> Progress:
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    return Progress(
+        *columns, TextColumn("left:"), TimeRemainingColumn(), console=console, disable=not console.is_terminal
+    )
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=max(console.width, WIDE))
+
+
+def _again(args: argparse.Namespace) -> str:
+    """The command that resumes this run."""
+    words = ["halftruth", "run", args.study, "--out", args.out, "--resume"]
+    words += ["--clients", str(args.clients)] if args.clients != 1 else []
+    words += ["--jobs", str(args.jobs)] if args.jobs else []
+    for override in args.overrides:
+        words += ["--set", override]
+    return shlex.join(words)

@@ -1,0 +1,66 @@
+"""How arms look and what they are called: one family of hues per trust model, safe for colour-blind eyes."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from protocol.study import Arm
+from protocol.trust import Trust
+
+# Okabe and Ito's palette. Warm colours: local. Cool colours: central. Black: clear. Grey: no answer worth the name.
+BLACK, GREY = "#000000", "#8C8C8C"
+ORANGE, VERMILLION, PURPLE = "#E69F00", "#D55E00", "#CC79A7"
+SKY, BLUE, GREEN = "#56B4E9", "#0072B2", "#009E73"
+
+HEADINGS: dict[Trust | None, str] = {
+    Trust.CLEAR: "clear: labels as they are",
+    Trust.LOCAL: "local: labels are flipped first",
+    Trust.CENTRAL: "central: a curator adds noise",
+    Trust.DISTRIBUTED: "distributed noise",
+    Trust.SHUFFLED: "shuffled",
+    None: "no labels",
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """An arm's label, colour and marker; `hollow` is the one-pass version of the same colour."""
+
+    label: str
+    colour: str
+    marker: str
+    hollow: bool = False
+
+
+ZERO = Look("answer 0", GREY, "")
+_KNOWN: dict[tuple[str, str], Look] = {
+    ("none", "mle"): Look("MLE", BLACK, "o"),
+    ("none", "sgd"): Look("SGD, one pass", BLACK, "o", hollow=True),
+    ("randomized-response", "debiased-sgd"): Look("de-biased SGD, one pass", PURPLE, "s", hollow=True),
+    ("randomized-response", "debiased"): Look("de-biased", PURPLE, "s"),
+    ("randomized-response", "rr-mle"): Look("RR-MLE", ORANGE, "D"),
+    ("randomized-response", "rr-map"): Look("RR-MAP", VERMILLION, "o"),
+    ("randomized-response", "naive"): Look("naive", GREY, "x"),
+    ("objective-perturbation-paper", "mle"): Look("objective perturbation", SKY, "^"),
+    ("gaussian-statistic", "mle"): Look("Gaussian on the sum", BLUE, "v"),
+    ("gaussian-statistic-clipped", "mle"): Look("Gaussian, clipped sum", GREEN, "P"),
+    ("none", "zero"): ZERO,
+}
+_SPARE = (ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE)
+
+
+def looks(arms: Sequence[Arm]) -> dict[str, Look]:
+    """Arm name -> look. Arms that would share a label carry their options in it; unknown ones get a spare colour."""
+    found = {arm.name: _KNOWN.get((arm.mechanism, arm.estimator)) or _spare(arm, i) for i, arm in enumerate(arms)}
+    shared = Counter((arm.trust, found[arm.name].label) for arm in arms)
+    for index, arm in enumerate(arms):
+        look = found[arm.name]
+        if shared[arm.trust, look.label] > 1:
+            options = arm.name[arm.name.index("[") :] if arm.options else "[defaults]"
+            colour = _SPARE[index % len(_SPARE)]
+            found[arm.name] = Look(f"{look.label} {options}", colour, look.marker, look.hollow)
+    return found
+
+
+def _spare(arm: Arm, index: int) -> Look:
+    return Look(f"{arm.mechanism}, {arm.estimator}", _SPARE[index % len(_SPARE)], "h")

@@ -1,0 +1,135 @@
+"""Running a study: units over worker processes, finished parts kept, one results file at the end."""
+
+import os
+import time
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from multiprocessing import active_children, get_context
+from pathlib import Path
+
+import pyarrow as pa
+
+from protocol.numerics import fingerprint
+from protocol.strict import StudyError
+from protocol.study import Cell
+from studies.folder import Folder, merge, prepare
+from studies.load import Loaded
+from studies.parts import part_path
+from studies.unit import UnitError, one_thread, run_unit, start_worker, work
+
+OVERHEAD = 3000  # what a repetition costs besides its rows, in rows: for the estimate of the time left
+
+Progress = Callable[[int, int], None]
+
+
+class Interrupted(Exception):
+    """Ctrl-C: `done` of `total` units are finished and kept."""
+
+    def __init__(self, done: int, total: int) -> None:
+        super().__init__(f"{done} of {total} units are finished")
+        self.done = done
+        self.total = total
+
+
+def run(
+    loaded: Loaded,
+    out: Path,
+    *,
+    jobs: int | None = None,
+    clients: int = 1,
+    resume: bool = False,
+    overwrite: bool = False,
+    block: int | None = None,
+    progress: Progress = lambda done, total: None,
+) -> pa.Table:
+    """Run a study into the folder `out` and return the table of its results.parquet.
+
+    `jobs` processes (default: all cores; 1 uses this process), `clients` in each, `block` repetitions a unit.
+    `progress` is told the work done and the whole work. The numbers depend on none of these.
+
+    Raises StudyError for a folder that cannot be used, UnitError for a unit that failed, Interrupted on Ctrl-C; what is
+    finished stays.
+    """
+    for name, value in (("jobs", jobs), ("clients", clients), ("block", block)):
+        if value is not None and value < 1:
+            raise StudyError(f"--{name}: expected at least 1, got {value}")
+    folder = Folder(out)
+    units = prepare(folder, loaded, block, resume, overwrite)
+    _play_missing(folder, loaded, units, jobs or os.cpu_count() or 1, clients, progress)
+    return merge(folder, loaded, units)
+
+
+def _play_missing(
+    folder: Folder, loaded: Loaded, units: Sequence[Cell], jobs: int, clients: int, progress: Progress
+) -> None:
+    """Play the units without a part file, and note in study.json how long they took."""
+    present = set(folder.finished())
+    missing = [cell for cell in units if cell not in present]
+    whole = sum(_weight(cell) for cell in units)
+    done = whole - sum(_weight(cell) for cell in missing)
+    progress(done, whole)
+    seconds: dict[str, float] = {}
+    start = time.perf_counter()
+    play = _in_this_process if min(jobs, len(missing)) <= 1 else _in_workers
+    try:
+        with closing(play(folder, loaded, missing, min(jobs, len(missing)), clients)) as playing:
+            for cell, duration in playing:
+                seconds[part_path(folder.parts, cell).stem] = round(duration, 3)
+                done += _weight(cell)
+                progress(done, whole)
+    except KeyboardInterrupt:
+        raise Interrupted(len(units) - len(missing) + len(seconds), len(units)) from None
+    finally:
+        if missing:
+            _note_session(folder, jobs, clients, time.perf_counter() - start, seconds)
+
+
+def _weight(cell: Cell) -> int:
+    return cell.repetitions * (cell.n + OVERHEAD)
+
+
+def _in_this_process(
+    folder: Folder, loaded: Loaded, missing: Sequence[Cell], jobs: int, clients: int
+) -> Generator[tuple[Cell, float]]:
+    for cell in missing:
+        yield cell, run_unit(loaded, cell, clients, folder.parts)
+
+
+def _in_workers(
+    folder: Folder, loaded: Loaded, missing: Sequence[Cell], jobs: int, clients: int
+) -> Generator[tuple[Cell, float]]:
+    others = set(active_children())
+    with one_thread():
+        pool = ProcessPoolExecutor(
+            jobs, get_context("spawn"), initializer=start_worker, initargs=(loaded, clients, folder.parts)
+        )
+        try:
+            futures = {pool.submit(work, cell): cell for cell in missing}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BrokenProcessPool:
+            raise UnitError("a worker process ended without a word: was it killed, or is memory short?") from None
+        except BaseException:
+            # Parts are written whole or not at all, so a worker may be stopped anywhere.
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
+        finally:
+            pool.shutdown()
+
+
+def _note_session(folder: Folder, jobs: int, clients: int, duration: float, seconds: dict[str, float]) -> None:
+    record = folder.record()
+    record["sessions"].append(
+        {
+            "jobs": jobs,
+            "clients": clients,
+            "numerics": fingerprint().hex(),
+            "seconds": round(duration, 3),
+            "unit_seconds": seconds,
+        }
+    )
+    folder.save(record)

@@ -1,0 +1,72 @@
+"""One unit of a study: what a worker process does, from a cell to a part file."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import connection, parent_process
+from pathlib import Path
+
+from protocol.study import Cell
+from studies.in_process import run_cell
+from studies.load import Loaded
+from studies.parts import describe_cell, part_path
+from studies.results import tabulate, write
+from studies.score import Scorer
+
+# Read when numpy is imported, so they are set before a worker starts. No result depends on them.
+THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+_state: list[tuple[Loaded, int, Path]] = []
+
+
+class UnitError(RuntimeError):
+    """A unit that failed: says which and why."""
+
+
+def run_unit(loaded: Loaded, cell: Cell, clients: int, parts: Path) -> float:
+    """Play a cell, score it and write its part file, whole or not at all; returns seconds. Raises UnitError."""
+    start = time.perf_counter()
+    try:
+        outcomes = run_cell(loaded.study, loaded.theta, cell, clients)
+        table = tabulate(loaded.study, Scorer(loaded.study, loaded.theta), cell, outcomes)
+        write(table, part_path(parts, cell))
+    except Exception as error:
+        raise UnitError(f"{describe_cell(cell)}: {type(error).__name__}: {error}") from error
+    return time.perf_counter() - start
+
+
+def start_worker(loaded: Loaded, clients: int, parts: Path) -> None:
+    """Prepare a worker process: it leaves Ctrl-C to its parent, and ends when its parent ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    _state[:] = [(loaded, clients, parts)]
+
+
+def work(cell: Cell) -> float:
+    """Run one unit in a prepared worker."""
+    ((loaded, clients, parts),) = _state
+    return run_unit(loaded, cell, clients, parts)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Environment in which started workers use one thread each; restored afterwards."""
+    before = {name: os.environ.get(name) for name in THREAD_COUNTS}
+    os.environ.update(dict.fromkeys(THREAD_COUNTS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _end_with(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)
