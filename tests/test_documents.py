@@ -1,0 +1,98 @@
+"""The project's pages tell the truth: what they name exists, and what they quote is what the code says."""
+
+import importlib
+import inspect
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from protocol.trust import SIGHT
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/GLOSSARY.md", "docs/PRIVACY.md")
+PLACES = "client|protocol|server|studies"
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def prose(name: str) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"(?s)```.*?```", "", page(name))
+
+
+def quoted(name: str) -> list[str]:
+    """What stands in single backticks."""
+    return re.findall(r"`([^`\n]+)`", prose(name))
+
+
+def resolve(reference: str) -> Any:
+    """What `package.module:name.attribute` is; raises where a part is missing."""
+    module, _, name = reference.partition(":")
+    found = importlib.import_module(module)
+    for part in name.split(".") if name else ():
+        found = getattr(found, part)
+    return found
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_code_that_a_page_names_exists(name: str) -> None:
+    for reference in quoted(name):
+        if re.fullmatch(rf"({PLACES})(\.\w+)+(:\w+(\.\w+)*)?", reference) and not reference.endswith(".py"):
+            resolve(reference)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_files_that_a_page_names_exist(name: str) -> None:
+    links = [link for link in re.findall(r"\]\(([^)#\s]+)", prose(name)) if "://" not in link]
+    paths = [(ROOT / name).parent / link for link in links]
+    paths += [ROOT / text for text in quoted(name) if re.fullmatch(rf"({PLACES}|tests|docs)/[\w./-]*", text)]
+    assert not [path for path in paths if not path.exists()]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_targets_of_make_that_a_page_names_exist(name: str) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", page("Makefile"), flags=re.MULTILINE))
+    assert set(re.findall(r"(?m)(?:^|`)make ([a-z-]+)", page(name))) <= targets
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/ARCHITECTURE.md"])
+def test_who_sees_what_is_the_table_of_the_code(name: str) -> None:
+    rows = [f"| {trust.label} | {s.wire} | {s.server} | {s.published} |" for trust, s in SIGHT.items()]
+    assert "\n".join(["|---|---|---|---|", *rows, ""]) in page(name)
+
+
+def test_the_round_loop_is_printed_verbatim() -> None:
+    source = inspect.getsource(resolve("server.rounds:play"))
+    assert f"```python\n{source}```" in page("docs/ARCHITECTURE.md")
+
+
+def test_pages_stay_short() -> None:
+    assert len(page("docs/ARCHITECTURE.md").splitlines()) <= 150
+    assert len(page("CONTRIBUTING.md").splitlines()) <= 60
+
+
+def test_the_lock_serves_every_requirement_and_names_no_host() -> None:
+    project = tomllib.loads(page("pyproject.toml"))["project"]
+    lock = page("requirements.lock")
+    pins = {name: Version(version) for name, version in re.findall(r"^([\w.-]+)==([^\s;]+)", lock, flags=re.MULTILINE)}
+    asked = project["dependencies"] + project["optional-dependencies"]["dev"]
+    unmet = [text for text in asked if (need := Requirement(text)) and pins[need.name] not in need.specifier]
+    assert not unmet
+    assert "://" not in lock
+
+
+def test_no_file_names_a_path_of_one_machine() -> None:
+    folders = (*PLACES.split("|"), "tests", "docs", ".ci")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.glob("*"))
+    texts = [
+        path for path in files if path.suffix in {".py", ".md", ".toml", ".proto"} or path.name in {"run", "Makefile"}
+    ]
+    machine = re.compile(r"/(home|root|Users|work)/\w")
+    assert not [path.name for path in texts if path.is_file() and machine.search(path.read_text("utf-8"))]
