@@ -1,4 +1,4 @@
-"""One label's whole way, in one process: the same bits however rows are split, blocked, or shuffled; failures are loud."""
+"""One label's whole way, in one process: the same bits for any split, block and order; failures are loud."""
 
 import tomllib
 from collections.abc import Callable
