@@ -32,8 +32,8 @@ from studies.summary import Summary
 
 TITLE = "L2 error of the reward parameter (true error, not divided by √n)"
 HOW = (
-    "Markers: mean over {count} repetitions with 95 % interval. Solid lines: theory (root mean square error), "
-    "nothing fitted.\nDashed lines join the markers of arms without a formula."
+    "Markers: mean over {count} repetitions with 95 % interval. Solid lines: theory (root mean square error, "
+    "slightly above the mean), nothing fitted.\nDashed lines join the markers of arms without a formula."
 )
 CURVE_POINTS = 25
 COLUMNS = 3

@@ -6,7 +6,7 @@ from rich.table import Table
 from protocol.study import Arm
 from studies.report.arms import HEADINGS
 from studies.report.view import Level, View
-from studies.summary import Summary
+from studies.summary import Moments, Summary
 
 _NOTE = "mean ± standard error over {count} repetitions; bold: best of its kind; dim: no better than the answer 0"
 
@@ -49,7 +49,8 @@ def details(view: View, level: Level) -> Table:
 
 def _table(view: View, title: str, heads: list[str], note: str = _NOTE) -> Table:
     note = note.format(count=view.loaded.study.repetitions)
-    table = Table(title=title, caption=note, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
+    table = Table(title=title, caption=note, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table.title_justify = table.caption_justify = "left"
     table.add_column("", no_wrap=True)
     for head in heads:
         table.add_column(head, justify="right")
@@ -78,10 +79,7 @@ def _cell(summary: Summary | None, zero: float, best: bool) -> str:
     if summary is None:
         return ""
     moments = summary.moments
-    digits = 3 if moments.mean >= 0.1 else 4
-    text = f"{moments.mean:.{digits}f}"
-    if moments.se > 1e-12:
-        text += f" ± {moments.se:.{digits}f}"
+    text = _with_error(moments)
     if moments.mean >= zero:
         return f"[dim]{text}[/]"
     return f"[bold]{text}[/]" if best else text
@@ -90,9 +88,21 @@ def _cell(summary: Summary | None, zero: float, best: bool) -> str:
 def _detail(view: View, level: Level, arm: Arm, best: Arm, summary: Summary) -> tuple[str, ...]:
     gap = None if arm == best else view.gap(arm, best, view.counts[-1], level)
     return (
-        f"{summary.median:.3f}",
-        f"{summary.lower_quartile:.3f} - {summary.upper_quartile:.3f}",
+        _number(summary.median),
+        f"{_number(summary.lower_quartile)} - {_number(summary.upper_quartile)}",
         f"{summary.boundary_rate:.0%}",
         "" if summary.coverage is None else f"{summary.coverage:.1%}",
-        "" if gap is None else f"{gap.mean:.3f} ± {gap.se:.3f}",
+        "" if gap is None else _with_error(gap),
     )
+
+
+def _with_error(moments: Moments) -> str:
+    """Mean ± standard error with as many digits as the error needs; a constant has no error."""
+    if not moments.se > 1e-12:
+        return _number(moments.mean)
+    digits = 3 if moments.se >= 5e-4 and abs(moments.mean) >= 0.1 else 4
+    return f"{moments.mean:.{digits}f} ± {moments.se:.{digits}f}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if value >= 0.1 else f"{value:.4f}"
