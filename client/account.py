@@ -1,6 +1,5 @@
 """One task's account inside the ledger's transaction: who pays, what is remembered, what is drawn anew."""
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, Inexact, localcontext
@@ -9,7 +8,7 @@ from sqlite3 import Connection
 import numpy as np
 from numpy.typing import NDArray
 
-from client.ledger_store import channel_number, keep_answers, look_up, owner_totals, set_totals
+from client.ledger_store import channel_number, keep_answers, look_up, look_up_labelers, set_totals
 from client.policy import Policy
 from client.sources import Facts
 from protocol.channel import DiscreteChannel
@@ -43,20 +42,32 @@ class Charge:
     coins: Coins
 
 
+class _Purses:
+    """Totals of many, kept as small numbers: most labels have spent the same."""
+
+    def __init__(self, count: int) -> None:
+        self.ids = np.zeros(count, dtype=np.int64)
+        self.kinds = np.zeros(count, dtype=np.int64)
+        self.totals: dict[tuple[str, ...], int] = {}
+
+    def put(self, position: int, key: int, total: tuple[str, ...]) -> None:
+        self.ids[position] = key
+        self.kinds[position] = self.totals.setdefault(total, len(self.totals))
+
+
 @dataclass(frozen=True)
 class Account:
     """The labels asked for, as the ledger holds them; position i is the i-th row of the task.
 
-    `spent` (epsilon, delta) as text, `symbols` (1, rows) remembered answers, `fresh` the positions without one.
+    `symbols` (1, rows): remembered answers; `fresh`: positions without one, which pay; `owners`: positions in `payers`.
     """
 
     channel: int | None
-    ids: NDArray[np.int64]
-    spent: list[tuple[str, str]]
+    labels: _Purses
+    payers: _Purses
+    owners: NDArray[np.int64]
     symbols: NDArray[np.uint8]
     fresh: NDArray[np.intp]
-    owners: NDArray[np.int64]
-    owner_spent: dict[int, str]
 
     @classmethod
     def open(cls, connection: Connection, charge: Charge, facts: Facts) -> "Account":
@@ -64,39 +75,43 @@ class Account:
         channel = None
         if charge.channel is not None:
             channel = channel_number(connection, charge.channel.digest, int(charge.coins))
-        used, index = np.unique(facts.labelers, return_inverse=True)
-        totals = owner_totals(connection, [facts.names[labeler] for labeler in used.tolist()])
-        owners = np.array([key for key, _ in totals], dtype=np.int64)[index]
-        count = len(facts.identities)
-        ids, symbols = np.zeros(count, dtype=np.int64), np.zeros((1, count), dtype=np.uint8)
-        spent, fresh = [("0", "0")] * count, np.ones(count, dtype=np.bool_)
-        for position, label, epsilon, delta, symbol in look_up(connection, facts.identities, owners.tolist(), channel):
-            ids[position], spent[position] = label, (epsilon, delta)
+        used, owners = np.unique(facts.labelers, return_inverse=True)
+        payers, labels = _Purses(len(used)), _Purses(len(facts.identities))
+        for position, key, epsilon in look_up_labelers(connection, [facts.names[i] for i in used.tolist()]):
+            payers.put(position, key, (epsilon,))
+        symbols = np.zeros((1, len(owners)), dtype=np.uint8)
+        fresh = np.ones(len(owners), dtype=np.bool_)
+        found = look_up(connection, facts.identities, payers.ids[owners].tolist(), channel)
+        for position, key, epsilon, delta, symbol in found:
+            labels.put(position, key, (epsilon, delta))
             if symbol is not None:
                 symbols[0, position], fresh[position] = symbol, False
-        if len(np.unique(ids)) != count:
+        if len(np.unique(labels.ids)) != len(owners):
             raise ValueError("expected each label at most once in a task")
-        return cls(channel, ids, spent, symbols, np.flatnonzero(fresh), owners, dict(totals))
+        return cls(channel, labels, payers, owners, symbols, np.flatnonzero(fresh))
 
     def pay(self, connection: Connection, charge: Charge, policy: Policy) -> tuple[int, int]:
         """Charge every fresh label and its labeler, or raise BudgetExhausted. Returns how many of each paid."""
         assert charge.epsilon is not None
-        fresh = self.fresh.tolist()
-        after: dict[tuple[str, str], tuple[str, str]] = {}
-        for before in {self.spent[position] for position in fresh}:
-            epsilon = add(Decimal(before[0]), charge.epsilon)
-            delta = add(Decimal(before[1]), charge.delta or Decimal(0))
+        kinds = list(self.labels.totals)
+        after: dict[int, tuple[str, str]] = {}
+        for kind in np.unique(self.labels.kinds[self.fresh]).tolist():
+            epsilon = add(Decimal(kinds[kind][0]), charge.epsilon)
+            delta = add(Decimal(kinds[kind][1]), charge.delta or Decimal(0))
             _within(epsilon, policy.label_cap)
             _within(delta, policy.delta_cap)
-            after[before] = canonical(epsilon), canonical(delta)
-        owners = {}
-        for owner, count in Counter(self.owners[self.fresh].tolist()).items():
-            total = add(Decimal(self.owner_spent[owner]), _times(charge.epsilon, count))
-            _within(total, policy.labeler_cap)
-            owners[owner] = canonical(total)
-        labels = ((*after[self.spent[position]], int(self.ids[position])) for position in fresh)
-        set_totals(connection, labels, ((total, owner) for owner, total in owners.items()))
-        return len(fresh), len(owners)
+            after[kind] = canonical(epsilon), canonical(delta)
+        counts = np.bincount(self.owners[self.fresh], minlength=len(self.payers.ids))
+        paying = np.flatnonzero(counts)
+        sums = self._owner_sums(charge.epsilon, counts, policy.labeler_cap)
+        order = self.fresh[np.argsort(self.labels.ids[self.fresh])]
+        ids, kind_of = self.labels.ids[order].tolist(), self.labels.kinds[order].tolist()
+        totals = ((key, *after[kind]) for key, kind in zip(ids, kind_of, strict=True))
+        pairs = zip(self.payers.kinds[paying].tolist(), counts[paying].tolist(), strict=True)
+        set_totals(
+            connection, totals, zip(self.payers.ids[paying].tolist(), (sums[pair] for pair in pairs), strict=True)
+        )
+        return len(order), len(paying)
 
     def answer(self, connection: Connection, draw: Draw) -> NDArray[np.uint8]:
         """All symbols, shape (1, rows): remembered ones, and fresh ones drawn now and kept."""
@@ -104,9 +119,22 @@ class Account:
         symbols = self.symbols.copy()
         if len(self.fresh):
             symbols[:, self.fresh] = draw(self.fresh)
-        new = zip(self.ids[self.fresh].tolist(), symbols[0, self.fresh].tolist(), strict=True)
-        keep_answers(connection, self.channel, sorted(new))
+        order = self.fresh[np.argsort(self.labels.ids[self.fresh])]
+        keep_answers(connection, self.channel, self.labels.ids[order].tolist(), symbols[0, order].tolist())
         return symbols
+
+    def _owner_sums(
+        self, epsilon: Decimal, counts: NDArray[np.int64], cap: Decimal | None
+    ) -> dict[tuple[int, int], str]:
+        """(kind of total, labels that pay) -> the total after, checked against the cap."""
+        kinds = list(self.payers.totals)
+        paying = np.flatnonzero(counts)
+        sums = {}
+        for kind, count in set(zip(self.payers.kinds[paying].tolist(), counts[paying].tolist(), strict=True)):
+            total = add(Decimal(kinds[kind][0]), times(epsilon, count))
+            _within(total, cap)
+            sums[kind, count] = canonical(total)
+        return sums
 
 
 def _within(total: Decimal, cap: Decimal | None) -> None:
@@ -114,8 +142,8 @@ def _within(total: Decimal, cap: Decimal | None) -> None:
         raise BudgetExhausted("expected a budget that lasts for every label asked for")
 
 
-def _times(epsilon: Decimal, count: int) -> Decimal:
-    """Exact product: raises decimal.Inexact rather than round a budget."""
+def times(epsilon: Decimal, count: int) -> Decimal:
+    """epsilon * count, exactly: raises decimal.Inexact rather than round a budget."""
     with localcontext() as context:
         context.prec = 256
         context.traps[Inexact] = True

@@ -24,7 +24,6 @@ _SCHEMA = (
     "CREATE TABLE answer (channel INTEGER NOT NULL, label INTEGER NOT NULL, symbol INTEGER NOT NULL,"
     " PRIMARY KEY (channel, label)) WITHOUT ROWID",
 )
-Row = tuple[int, int, str, str, int | None]  # position asked, label, its epsilon, its delta, remembered symbol
 
 
 class LedgerUnavailable(Exception):
@@ -83,47 +82,50 @@ def reply_to(connection: sqlite3.Connection, task: bytes) -> bytes | None:
     return None if found is None else bytes(found[0])
 
 
-def owner_totals(connection: sqlite3.Connection, names: Iterable[str]) -> list[tuple[int, str]]:
-    """(id, epsilon spent) of labelers, who are entered with nothing spent if new; in the order of `names`."""
-    wanted = list(names)
-    connection.executemany(
-        "INSERT OR IGNORE INTO labeler (name, epsilon) VALUES (?, '0')", ((name,) for name in wanted)
-    )
-    held = {name: (key, spent) for key, name, spent in connection.execute("SELECT id, name, epsilon FROM labeler")}
-    return [held[name] for name in wanted]
+def look_up_labelers(connection: sqlite3.Connection, names: Iterable[str]) -> Iterator[tuple[int, int, str]]:
+    """(position in `names`, id, epsilon spent) of labelers, in no order; new ones are entered with nothing spent."""
+    connection.execute("CREATE TEMP TABLE named (position INTEGER PRIMARY KEY, name TEXT)")
+    connection.executemany("INSERT INTO named VALUES (?, ?)", enumerate(names))
+    connection.execute("INSERT OR IGNORE INTO labeler (name, epsilon) SELECT name, '0' FROM named ORDER BY name")
+    yield from connection.execute("SELECT position, labeler.id, epsilon FROM named CROSS JOIN labeler USING (name)")
+    connection.execute("DROP TABLE named")
 
 
 def look_up(
-    connection: sqlite3.Connection, identities: Sequence[bytes], owners: Iterable[int], channel: int | None
-) -> list[Row]:
-    """Labels by identity, entered with nothing spent if new, and what they answered in a channel; in no order."""
+    connection: sqlite3.Connection, identities: Sequence[bytes], labelers: Iterable[int], channel: int | None
+) -> Iterator[tuple[int, int, str, str, int | None]]:
+    """(position asked, id, epsilon and delta spent, symbol answered in the channel) of labels, in no order.
+
+    New labels are entered with nothing spent. Statements go in the order of identities: neighbours in the index.
+    """
     connection.execute("CREATE TEMP TABLE asked (position INTEGER PRIMARY KEY, identity BLOB, labeler INTEGER)")
-    places = zip(range(len(identities)), identities, owners, strict=True)
+    places = zip(range(len(identities)), identities, labelers, strict=True)
     connection.executemany("INSERT INTO asked VALUES (?, ?, ?)", places)
     connection.execute(
         "INSERT OR IGNORE INTO label (identity, labeler, epsilon, delta) "
         "SELECT identity, labeler, '0', '0' FROM asked ORDER BY identity"
     )
-    found: list[Row] = connection.execute(
-        "SELECT position, label.id, epsilon, delta, symbol FROM asked JOIN label USING (identity) "
-        "LEFT JOIN answer ON answer.channel = ? AND answer.label = label.id",
+    yield from connection.execute(
+        "SELECT position, label.id, epsilon, delta, symbol "
+        "FROM (SELECT position, identity FROM asked ORDER BY identity) AS wanted "
+        "CROSS JOIN label USING (identity) LEFT JOIN answer ON answer.channel = ? AND answer.label = label.id",
         (channel,),
-    ).fetchall()
+    )
     connection.execute("DROP TABLE asked")
-    return found
 
 
 def set_totals(
-    connection: sqlite3.Connection, labels: Iterable[tuple[str, str, int]], labelers: Iterable[tuple[str, int]]
+    connection: sqlite3.Connection, labels: Iterable[tuple[int, str, str]], labelers: Iterable[tuple[int, str]]
 ) -> None:
-    """Totals after a charge: (epsilon, delta, id) of labels, (epsilon, id) of labelers."""
-    connection.executemany("UPDATE label SET epsilon = ?, delta = ? WHERE id = ?", labels)
-    connection.executemany("UPDATE labeler SET epsilon = ? WHERE id = ?", labelers)
+    """Totals after a charge: (id, epsilon, delta) of labels, (id, epsilon) of labelers."""
+    connection.executemany("UPDATE label SET epsilon = ?2, delta = ?3 WHERE id = ?1", labels)
+    connection.executemany("UPDATE labeler SET epsilon = ?2 WHERE id = ?1", labelers)
 
 
-def keep_answers(connection: sqlite3.Connection, channel: int, answers: Iterable[tuple[int, int]]) -> None:
-    """Remember (label, symbol) of labels that have not answered in this channel."""
-    connection.executemany("INSERT INTO answer VALUES (?, ?, ?)", ((channel, *answer) for answer in answers))
+def keep_answers(connection: sqlite3.Connection, channel: int, labels: Iterable[int], symbols: Iterable[int]) -> None:
+    """Remember the symbols of labels that have not answered in this channel."""
+    answers = ((channel, *pair) for pair in zip(labels, symbols, strict=True))
+    connection.executemany("INSERT INTO answer VALUES (?, ?, ?)", answers)
 
 
 def keep_task(connection: sqlite3.Connection, task: bytes, columns: Sequence[int | str | None], reply: bytes) -> None:

@@ -1,0 +1,90 @@
+"""A look at a ledger: what was charged for which task, and what is spent. Answers and replies are never read."""
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+from client.account import times
+from client.ledger_store import APPLICATION_ID, LedgerUnavailable, reading
+from protocol.decimals import add
+from protocol.messages import Coins
+from protocol.trust import Trust
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One task that was answered: what it asked and charged. `level` is that of the table used, never above epsilon."""
+
+    task: bytes
+    trust: Trust
+    mechanism: str
+    epsilon: Decimal | None
+    delta: Decimal | None
+    level: Decimal | None
+    labels: int
+    labelers: int
+    coins: Coins
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What one labeler has spent: the sum over their labels. `most` and `most_delta` are of one label."""
+
+    labeler: str = field(repr=False)
+    labels: int
+    epsilon: Decimal
+    most: Decimal
+    most_delta: Decimal
+
+
+def is_label_ledger(path: Path) -> bool:
+    """Whether a file is a labeler's ledger, by its header."""
+    with path.open("rb") as file:
+        header = file.read(72)
+    return header[:16] == b"SQLite format 3\0" and header[68:] == APPLICATION_ID.to_bytes(4, "big")
+
+
+def read_entries(path: Path) -> list[Entry]:
+    """All tasks that were answered, oldest first. Raises LedgerUnavailable where the file is not a usable ledger."""
+    with reading(path) as connection:
+        rows = connection.execute(
+            "SELECT id, trust, mechanism, epsilon, delta, level, labels, labelers, coins FROM task ORDER BY number"
+        ).fetchall()
+    return [
+        Entry(
+            task=bytes(task),
+            trust=Trust(trust),
+            mechanism=mechanism,
+            epsilon=_decimal(epsilon),
+            delta=_decimal(delta),
+            level=_decimal(level),
+            labels=labels,
+            labelers=labelers,
+            coins=Coins(coins),
+        )
+        for task, trust, mechanism, epsilon, delta, level, labels, labelers, coins in rows
+    ]
+
+
+def read_labelers(path: Path) -> list[Spent]:
+    """Every labeler with a label in the ledger, by name. Raises LedgerUnavailable, also where totals disagree."""
+    with reading(path) as connection:
+        groups = connection.execute(
+            "SELECT labeler.name, labeler.epsilon, label.epsilon, label.delta, count(*) FROM label "
+            "JOIN labeler ON labeler.id = label.labeler GROUP BY labeler.id, label.epsilon, label.delta ORDER BY name"
+        ).fetchall()
+    found: dict[str, Spent] = {}
+    sums: dict[str, Decimal] = {}
+    for name, total, epsilon, delta, count in groups:
+        before = found.get(name, Spent(name, 0, Decimal(total), Decimal(0), Decimal(0)))
+        most, most_delta = max(before.most, Decimal(epsilon)), max(before.most_delta, Decimal(delta))
+        found[name] = Spent(name, before.labels + count, Decimal(total), most, most_delta)
+        sums[name] = add(sums.get(name, Decimal(0)), times(Decimal(epsilon), count))
+    wrong = [spent for name, spent in found.items() if spent.epsilon != sums[name]]
+    if wrong:
+        raise LedgerUnavailable(f"{path}: expected totals of labelers to be sums over labels, {len(wrong)} are not")
+    return list(found.values())
+
+
+def _decimal(text: str | None) -> Decimal | None:
+    return None if text is None else Decimal(text)
