@@ -165,7 +165,7 @@ def test_only_synthetic_labels_know_a_parameter_on_the_client() -> None:
         ("flwr", r"(client|server)/app\.py|studies/flower\.py"),
         ("ray", r"studies/flower\.py"),
         ("numba", r"(server|studies)/.*"),
-        ("sqlite3", r"(client|server)/.*|studies/ledger_show\.py"),
+        ("sqlite3", r"(client|server)/.*"),
         ("pickle", r"$"),
     ],
 )

@@ -1,0 +1,134 @@
+"""`halftruth fit`: a ranking from a file of comparisons, over the same border as every study."""
+
+import argparse
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+from protocol.decimals import decimal, delta, epsilon
+from protocol.strict import StudyError
+from protocol.trust import SIGHT, Trust
+from studies.fit.request import AUTO, NONE, WAYS, Request
+
+EXAMPLES = """\
+examples:
+  halftruth fit votes.csv --trust local --epsilon 1
+  halftruth fit votes.csv --trust central --epsilon 1 --delta 1e-6 --state ~/votes-state
+  halftruth fit benchmark.csv --trust clear
+  halftruth fit benchmark.csv --trust local --epsilon 2 --public-data --coins addressed --seed 7
+
+FILE has the columns labeler (or labeler_id), item_a, item_b, winner; winner is item_a, item_b, or the name of one of
+them. Names stay on this machine. A labeler's answers about one pair count once, and what they spend is kept in the
+state folder: use one folder for all files about the same people, and another for other people. Running again with the
+same epsilon gives the same answers and costs nothing."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of `halftruth fit`."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
+    parser.add_argument("file", metavar="FILE", help="comparisons (CSV)")
+    trusts = [trust.label for trust in SIGHT]
+    parser.add_argument("--trust", choices=trusts, required=True, help="whom the labelers trust with their labels")
+    parser.add_argument("--epsilon", metavar="E", help="level for each label; needed unless clear")
+    parser.add_argument("--delta", metavar="D", help="slack of the central guarantee (1e-5)")
+    parser.add_argument(
+        "--bound", metavar="B", default=AUTO, help="scores of norm at most B, or none (clear: none; else 2 sqrt(items))"
+    )
+    local = WAYS[Trust.LOCAL][1]
+    parser.add_argument("--estimator", choices=local, help=f"for --trust local ({local[0]})")
+    parser.add_argument("--state", metavar="DIR", help="folder of the ledgers (the user's state folder)")
+    parser.add_argument("--public-data", action="store_true", help="the labels are no secret: allows addressed coins")
+    parser.add_argument("--coins", choices=["os", "addressed"], default="os", help="addressed: the same at every run")
+    parser.add_argument("--seed", metavar="N", help="of addressed coins")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run `halftruth fit`: exit code 0 done, 1 no estimate; StudyError is wrong use or a file that does not read."""
+    request = read_request(args)
+    from client.ledger_store import LedgerUnavailable
+    from client.sources.table import SourceError, read_table
+    from server.estimators.newton import EstimationError
+    from server.release_file import LedgerError
+    from server.rounds import RoundFailed
+    from studies.fit.round import fit
+    from studies.fit.show import as_json, show
+
+    try:
+        table = read_table(request.path, request.public)
+    except SourceError as error:
+        raise StudyError(str(error)) from None
+    try:
+        found = fit(request, table)
+    except (EstimationError, LedgerError, LedgerUnavailable, RoundFailed) as error:
+        print(f"halftruth: {error}", file=sys.stderr)
+        return 1
+    if args.json:
+        print(as_json(found))
+    else:
+        show(found)
+    return 0
+
+
+def read_request(args: argparse.Namespace) -> Request:
+    """The flags as one checked request; raises StudyError where they do not fit together."""
+    path = Path(args.file)
+    if not path.is_file():
+        raise StudyError(f"{path}: expected a file of comparisons, found none")
+    trust = Trust.parse(args.trust)
+    _refuse_unfitting(args, trust)
+    try:
+        return Request(
+            path=path,
+            trust=trust,
+            epsilon=None if trust is Trust.CLEAR else epsilon(args.epsilon, "--epsilon"),
+            delta=delta(args.delta or "1e-5", "--delta") if trust is Trust.CENTRAL else None,
+            bound=_bound(args.bound),
+            estimator=args.estimator or WAYS[trust][1][0],
+            state=_state(args.state),
+            public=args.public_data,
+            seed=None if args.seed is None else _seed(args.seed),
+        )
+    except StudyError:
+        raise
+    except ValueError as error:
+        raise StudyError(str(error)) from None
+
+
+def _refuse_unfitting(args: argparse.Namespace, trust: Trust) -> None:
+    if trust is Trust.CLEAR and args.epsilon is not None:
+        raise StudyError("--epsilon: a clear fit makes no claim: leave it out, or choose another --trust")
+    if trust is not Trust.CLEAR and args.epsilon is None:
+        raise StudyError(f"--epsilon: expected a level for --trust {trust.label}, such as --epsilon 1")
+    if trust is not Trust.CENTRAL and args.delta is not None:
+        raise StudyError("--delta: only a central guarantee has one: leave it out")
+    if trust is not Trust.LOCAL and args.estimator is not None:
+        raise StudyError("--estimator: there is a choice for --trust local only: leave it out")
+    if args.coins == "addressed" and not (args.public_data and args.seed is not None):
+        raise StudyError("--coins addressed: protects nobody, so it needs --public-data, and --seed N")
+    if args.coins == "os" and args.seed is not None:
+        raise StudyError("--seed: the system's coins have none: add --public-data --coins addressed, or leave it out")
+
+
+def _bound(text: str) -> Decimal | str:
+    if text in (AUTO, NONE):
+        return text
+    bound = decimal(text, "--bound")
+    if bound <= 0:
+        raise StudyError(f'--bound: expected a number > 0 or "none", got {text!r}')
+    return bound
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) < 1 << 128):
+        raise StudyError(f"--seed: expected an integer from 0 to 2^128 - 1, got {text!r}")
+    return int(text)
+
+
+def _state(text: str | None) -> Path:
+    if text is not None:
+        return Path(text).expanduser()
+    from platformdirs import user_state_path
+
+    return user_state_path("halftruth")

@@ -1,0 +1,48 @@
+"""What a user asks of `halftruth fit`."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from protocol.study import Arm
+from protocol.trust import Trust
+
+# The way of each trust model: its mechanism, and the estimators that can follow, the default first.
+WAYS: dict[Trust, tuple[str, tuple[str, ...]]] = {
+    Trust.CLEAR: ("none", ("mle",)),
+    Trust.LOCAL: ("randomized-response", ("rr-mle", "rr-map", "debiased", "debiased-sgd")),
+    Trust.CENTRAL: ("gaussian-statistic", ("mle",)),
+}
+AUTO, NONE = "auto", "none"  # bounds that are not numbers
+
+
+@dataclass(frozen=True)
+class Request:
+    """One fit: `epsilon` None makes no claim; `bound` is a number, AUTO or NONE; `seed` None takes the system's coins.
+
+    `public` says that the labels are no secret. Ledgers live in the folder `state`.
+    """
+
+    path: Path
+    trust: Trust
+    epsilon: Decimal | None
+    delta: Decimal | None
+    bound: Decimal | str
+    estimator: str
+    state: Path
+    public: bool
+    seed: int | None
+
+    @property
+    def asked(self) -> Arm:
+        """The arm whose task is sent, the same for every estimator: what follows a report costs nothing."""
+        mechanism, estimators = WAYS[self.trust]
+        return Arm(self.trust, mechanism, estimators[0])
+
+    @property
+    def budgeted(self) -> bool:
+        """Whether labels pay, and answers are kept in the state folder.
+
+        Clear labels make no claim, and addressed coins give the same answers by themselves.
+        """
+        return self.trust is not Trust.CLEAR and self.seed is None

@@ -1,0 +1,146 @@
+"""One task to one node: the file's labels cross the border as in a study, and the server estimates."""
+
+import hashlib
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from client.labeler import Node, answer
+from client.ledger import DiskLedger
+from client.ledger_view import read_entries
+from client.policy import Policy
+from client.sources.table import Table
+from protocol.decimals import decimal
+from protocol.messages import Task
+from protocol.problem import Problem
+from protocol.store import FeatureStore
+from protocol.study import Cell, Grid, Study
+from protocol.trust import Trust
+from server.curator import Curator, LiveCurator, SimulatedCurator
+from server.estimators import ESTIMATORS
+from server.estimators.workspace import Workspace
+from server.evidence import Heard, Server, evidence
+from server.outcome import Outcome, outcomes
+from server.release import ReleaseLedger
+from server.rounds import listen, options
+from server.tasks import offers
+from studies.fit.graph import describe, groups, require_minimiser
+from studies.fit.request import AUTO, NONE, Request
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What came out: the estimate, the public facts of the file, and how many labels paid in this run."""
+
+    request: Request
+    table: Table
+    task: Task
+    outcome: Outcome
+    bound: Decimal | None
+    warnings: tuple[str, ...]
+    charged: int
+
+
+def fit(request: Request, table: Table) -> Fit:
+    """Ask the file's node once and estimate.
+
+    The ball is the server's business and not in the task: for another one the same reports, or the same release, serve.
+    Guarantee: that of the outcome's claim; unit: one label (a labeler's answers about one pair are one label).
+    Raises RoundFailed for a refusal, EstimationError where there is no estimate, LedgerUnavailable and LedgerError.
+    """
+    problem = Problem(len(table.items), "items", sum_zero=True, bound=None, design=table.pairs)
+    study = _study(request, problem)
+    bound = _bound(request, len(table.items))
+    with _parts(request, table) as (node, ledger, server):
+        before = _paid(ledger)
+        heard = listen(_task(study, table), lambda raw: [answer(raw, node)])
+        seen = Workspace(evidence(server, heard, server.designs(problem, heard.task.n, 0)))
+        charged = _paid(ledger) - before
+    if request.trust is Trust.CLEAR and bound is None:
+        _check_minimiser(table, heard)
+    arm = replace(request.asked, estimator=request.estimator)
+    estimate = ESTIMATORS[arm.estimator](seen, options(replace(problem, bound=bound), arm))
+    outcome = next(outcomes(study, arm, 0, heard, estimate))
+    return Fit(request, table, heard.task, outcome, bound, _warnings(table, outcome), charged)
+
+
+def _study(request: Request, problem: Problem) -> Study:
+    """A study of one cell, without a seed: the same file and levels are the same task at every run."""
+    levels = () if request.epsilon is None else (request.epsilon,)
+    failures = () if request.delta is None else (request.delta,)
+    assert problem.design is not None
+    return Study("fit", 0, 1, problem, Grid((len(problem.design),), levels, failures), (request.asked,))
+
+
+def _task(study: Study, table: Table) -> Task:
+    """The study's only task, for every row in clear and for one row of each label under a claim.
+
+    Item numbers alone do not tell two files apart, and a ledger answers a task that it knows with its old reply: the
+    fingerprint also covers whose labels about what are asked (hashes of public columns; no name is sent).
+    """
+    (offer,) = offers(study, Cell(study.grid.n[0], 0, 1))
+    assert offer.task is not None
+    whose = hashlib.sha256(study.fingerprint + b"".join(table.identities)).digest()
+    return replace(offer.task, study=whose, rows=table.rows(offer.task))
+
+
+@contextmanager
+def _parts(request: Request, table: Table) -> Iterator[tuple[Node, Path, Server]]:
+    """The node, its ledger's path, and the server. Where no label pays, ledgers are gone after the run."""
+    policy = Policy(
+        trusts=frozenset({request.trust}), mechanisms=frozenset({request.asked.mechanism}), max_epsilon=request.epsilon
+    )
+    features = FeatureStore(None)
+    with TemporaryDirectory() as fleeting:
+        state = request.state if request.budgeted else Path(fleeting)
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ledger = state / "ledger.sqlite"
+        entropy = "os" if request.seed is None else "addressed"
+        node = Node(table, policy, DiskLedger(ledger), entropy, features, request.seed)
+        with _curator(request, state) as curator:
+            yield node, ledger, Server(features, 0, curator)
+
+
+@contextmanager
+def _curator(request: Request, state: Path) -> Iterator[Curator | None]:
+    if request.trust is not Trust.CENTRAL:
+        yield None
+    elif request.seed is not None:
+        yield SimulatedCurator(request.seed)
+    else:
+        with ReleaseLedger(state / "curator.sqlite") as releases:
+            yield LiveCurator(releases)
+
+
+def _paid(ledger: Path) -> int:
+    """How many labels were charged so far, over all tasks."""
+    return sum(entry.labels for entry in read_entries(ledger))
+
+
+def _bound(request: Request, items: int) -> Decimal | None:
+    """The radius of the ball: by default none in clear and 2 sqrt(items) under a claim."""
+    if request.bound == NONE or (request.bound == AUTO and request.trust is Trust.CLEAR):
+        return None
+    return decimal(2 * math.sqrt(items) if request.bound == AUTO else request.bound, "--bound")
+
+
+def _check_minimiser(table: Table, heard: Heard) -> None:
+    assert heard.collected.symbols is not None
+    require_minimiser(table.items, table.pairs, heard.collected.symbols[0])
+
+
+def _warnings(table: Table, outcome: Outcome) -> tuple[str, ...]:
+    found = list(outcome.warnings)
+    parts = groups(table.items, table.pairs)
+    if len(parts) > 1:
+        found.append(
+            f"nobody compared items of these {len(parts)} groups with each other: {describe(parts)}; ranks between "
+            "groups mean nothing"
+        )
+    if outcome.hit_boundary:
+        found.append("the scores lie on the ball: the answers alone would spread them further")
+    return tuple(found)

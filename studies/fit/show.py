@@ -1,0 +1,128 @@
+"""A fit on the holder's terminal. Names of items are shown here and nowhere else."""
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+
+from protocol.decimals import canonical
+from protocol.messages import Coins
+from protocol.trust import SIGHT
+from studies.fit.round import Fit
+from studies.terminal import print_line, print_table, rounded_up
+
+
+@dataclass(frozen=True)
+class Line:
+    """One item of a ranking; low and high are None where no interval is valid."""
+
+    rank: int
+    item: str
+    estimate: float
+    low: float | None
+    high: float | None
+    comparisons: int
+
+
+def ranking(found: Fit) -> list[Line]:
+    """Items by falling estimate; comparisons are those that were asked for, whatever their answers."""
+    outcome, table = found.outcome, found.table
+    assert found.task.rows is not None
+    asked = table.pairs[found.task.rows.numbers()]
+    comparisons = np.bincount(asked.ravel(), minlength=len(table.items))
+    order = sorted(range(len(table.items)), key=lambda item: (-outcome.theta[item], table.items[item]))
+    return [
+        Line(
+            rank=rank,
+            item=table.items[item],
+            estimate=float(outcome.theta[item]),
+            low=None if outcome.ci_low is None else float(outcome.ci_low[item]),
+            high=None if outcome.ci_high is None else float(outcome.ci_high[item]),
+            comparisons=int(comparisons[item]),
+        )
+        for rank, item in enumerate(order, start=1)
+    ]
+
+
+def show(found: Fit) -> None:
+    """Print the ranking, the guarantee, and what the labels paid."""
+    columns = ("rank", "item", "estimate", "95 % interval", "comparisons")
+    print_table(columns, map(_cells, ranking(found)), left=["item"])
+    for text in (facts(found), guarantee(found), cost(found)):
+        print_line(text)
+    for warning in found.warnings:
+        print_line(f"Warning: {warning}", style="yellow")
+
+
+def facts(found: Fit) -> str:
+    """Counts of the file, all public, and how the estimate was made."""
+    table, outcome = found.table, found.outcome
+    ball = "no ball" if found.bound is None else f"ball of radius {float(found.bound):.4g}"
+    return (
+        f"{len(table.pairs)} rows, {table.label_count} labels of {len(table.labelers)} labelers; "
+        f"{outcome.arm.name}, {ball}"
+    )
+
+
+def guarantee(found: Fit) -> str:
+    """The claim with its level, unit, neighbours and coins; or that there is none."""
+    outcome = found.outcome
+    if outcome.claim is None:
+        return f"Guarantee: none. The server sees {SIGHT[found.request.trust].server}."
+    if outcome.coins == Coins.ADDRESSED.label:
+        return f"Guarantee: none, coins are addressed. With the system's coins: {outcome.claim}"
+    parts = [f"Guarantee: {outcome.claim}"]
+    if outcome.computed_epsilon is not None:
+        parts.append(f"level of the executed table: {rounded_up(outcome.computed_epsilon)}")
+    parts.append(f"coins: {outcome.coins}")
+    return "; ".join(parts)
+
+
+def cost(found: Fit) -> str:
+    """What this run added to the ledger."""
+    request = found.request
+    if not request.budgeted:
+        return "Nothing is charged or kept."
+    ledger = request.state / "ledger.sqlite"
+    if not found.charged:
+        return f"Nothing charged: the labels paid for these answers before. Ledger: {ledger}"
+    return f"Charged: {found.charged} labels, {_level(request.epsilon, request.delta)} each. Ledger: {ledger}"
+
+
+def as_json(found: Fit) -> str:
+    """Everything that `show` shows, as JSON."""
+    outcome, table, request = found.outcome, found.table, found.request
+    claim = outcome.claim
+    content = {
+        "trust": request.trust.label,
+        "mechanism": outcome.arm.mechanism,
+        "estimator": outcome.arm.estimator,
+        "bound": None if found.bound is None else float(found.bound),
+        "claimed_epsilon": None if claim is None else float(claim.epsilon),
+        "claimed_delta": None if claim is None else float(claim.delta),
+        "computed_epsilon": None if outcome.computed_epsilon is None else float(outcome.computed_epsilon),
+        "unit": None if claim is None else claim.unit.label,
+        "neighbours": None if claim is None else claim.neighbours,
+        "coins": outcome.coins,
+        "rows": len(table.pairs),
+        "labels": table.label_count,
+        "labelers": len(table.labelers),
+        "charged_labels": found.charged if request.budgeted else 0,
+        "state": str(request.state) if request.budgeted else None,
+        "hit_boundary": outcome.hit_boundary,
+        "warnings": list(found.warnings),
+        "ranking": [vars(line) for line in ranking(found)],
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def _cells(line: Line) -> tuple[object, ...]:
+    interval = "-" if line.low is None else f"{line.low:+.3f} .. {line.high:+.3f}"
+    return line.rank, line.item, f"{line.estimate:+.3f}", interval, line.comparisons
+
+
+def _level(epsilon: Decimal | None, delta: Decimal | None) -> str:
+    assert epsilon is not None
+    text = f"epsilon = {canonical(epsilon)}"
+    return text if delta is None else f"{text}, delta = {delta.normalize()}"

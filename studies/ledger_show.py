@@ -1,0 +1,143 @@
+"""`halftruth ledger show`: what a labeler's ledger has charged, or what a curator has released. Never answers."""
+
+import argparse
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from protocol.decimals import canonical
+from protocol.strict import StudyError
+
+EXAMPLES = """\
+examples:
+  halftruth ledger show ~/votes-state/ledger.sqlite
+  halftruth ledger show ~/votes-state/curator.sqlite --json
+
+A labeler's ledger shows every task that was charged, and what each labeler has spent in total. A curator's ledger shows
+every release. Answers and sums stay in the file."""
+MOST_LABELERS = 20  # in the terminal; JSON has all of them
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of `halftruth ledger show`."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
+    parser.add_argument("path", metavar="PATH", help="a labeler's or a curator's ledger")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run `halftruth ledger show`: exit code 0 done, 1 a ledger that does not read; StudyError is another file."""
+    from client.ledger_store import LedgerUnavailable
+    from client.ledger_view import is_label_ledger
+    from server.release_file import LedgerError, is_release_ledger
+
+    path = Path(args.path)
+    if not path.is_file():
+        raise StudyError(f"{path}: expected a ledger, found no file")
+    try:
+        if is_label_ledger(path):
+            content = label_ledger(path)
+        elif is_release_ledger(path):
+            content = release_ledger(path)
+        else:
+            raise StudyError(f"{path}: expected a labeler's or a curator's ledger, got another file")
+    except (LedgerError, LedgerUnavailable) as error:
+        print(f"halftruth: {error}", file=sys.stderr)
+        return 1
+    if args.json:
+        print(json.dumps(content, indent=2, ensure_ascii=False))
+    else:
+        _show(content)
+    return 0
+
+
+def label_ledger(path: Path) -> dict[str, Any]:
+    """A labeler's ledger: charges by task, oldest first, and totals by labeler, largest first."""
+    from client.ledger_view import read_entries, read_labelers
+
+    labelers = sorted(read_labelers(path), key=lambda spent: (-spent.epsilon, spent.labeler))
+    return {
+        "kind": "labeler's ledger",
+        "tasks": [
+            {
+                "task": entry.task.hex(),
+                "trust": entry.trust.label,
+                "mechanism": entry.mechanism,
+                "epsilon": _text(entry.epsilon),
+                "delta": _text(entry.delta),
+                "level": _text(entry.level),
+                "labels": entry.labels,
+                "labelers": entry.labelers,
+                "coins": entry.coins.label,
+            }
+            for entry in read_entries(path)
+        ],
+        "labelers": [
+            {
+                "labeler": spent.labeler,
+                "labels": spent.labels,
+                "epsilon": _text(spent.epsilon),
+                "most epsilon of a label": _text(spent.most),
+                "most delta of a label": _text(spent.most_delta),
+            }
+            for spent in labelers
+        ],
+    }
+
+
+def release_ledger(path: Path) -> dict[str, Any]:
+    """A curator's ledger: releases, oldest first."""
+    from server.release_file import read_releases
+
+    return {
+        "kind": "curator's ledger",
+        "releases": [
+            {
+                "task": release.request.task.hex(),
+                "repetition": release.request.repetition,
+                "mechanism": release.request.mechanism,
+                "epsilon": _text(release.request.epsilon),
+                "delta": _text(release.request.delta),
+                "labels": release.request.count,
+                "reports": len(release.request.accepted),
+                "stddev": release.stddev * 2.0**release.request.exponent,
+                "coins": release.coins.label,
+            }
+            for release in read_releases(path)
+        ],
+    }
+
+
+def _show(content: dict[str, Any]) -> None:
+    from studies.terminal import print_line, print_table
+
+    print_line(content.pop("kind"))
+    for name, entries in content.items():
+        shown = entries[:MOST_LABELERS] if name == "labelers" else entries
+        if not entries:
+            print_line(f"No {name} yet.")
+            continue
+        cells = [[_cell(key, value) for key, value in entry.items()] for entry in shown]
+        print_table(list(entries[0]), cells, left=("task", "trust", "mechanism", "labeler", "coins"))
+        if len(shown) < len(entries):
+            print_line(f"{len(entries)} {name} in all; --json shows every one.")
+
+
+def _cell(key: str, value: Any) -> str:
+    """A value in few characters: ids are cut to what a person can compare, levels rounded up."""
+    from studies.terminal import rounded_up
+
+    if value is None:
+        return "-"
+    if key == "level":
+        return rounded_up(Decimal(value))
+    if key == "task":
+        return str(value[:12])
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _text(value: Decimal | None) -> str | None:
+    return None if value is None else canonical(value)

@@ -1,0 +1,210 @@
+"""`halftruth fit` on real files: against another implementation, twice, and used wrongly."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+from client.sources.table import read_table
+from studies.cli import main
+
+FILES = ("first_names.csv", "german_parties_2009.csv")
+ADDRESSED = ("--public-data", "--coins", "addressed", "--seed", "7")
+
+Fitted = dict[str, Any]
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> Fitted:
+    """The JSON that a fit prints."""
+    assert main(["fit", *map(str, words), "--json"]) == 0
+    found: Fitted = json.loads(capsys.readouterr().out)
+    return found
+
+
+def scores(found: Fitted) -> NDArray[np.float64]:
+    """Estimates by item name."""
+    lines = sorted(found["ranking"], key=lambda line: line["item"])
+    return np.array([line["estimate"] for line in lines])
+
+
+def write(folder: Path, *rows: str) -> Path:
+    path = folder / "votes.csv"
+    path.write_text("\n".join(("labeler,item_a,item_b,winner", *rows, "")), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(params=FILES)
+def votes(request: pytest.FixtureRequest, shared_data: Path) -> Path:
+    """A real file: 192 labelers, 15 comparisons of 6 items each."""
+    return shared_data / "pairwise" / str(request.param)
+
+
+def test_clear_agrees_with_logistic_regression(votes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = read_table(votes, public=False)
+    x = np.zeros((len(table.pairs), len(table.items)))
+    x[np.arange(len(x)), table.pairs[:, 1]] = 1
+    x[np.arange(len(x)), table.pairs[:, 0]] = -1
+    # The last item's score is fixed at 0, so that the other's model is identified.
+    model = LogisticRegression(C=np.inf, fit_intercept=False, solver="newton-cg", tol=1e-13, max_iter=1000)
+    model.fit(x[:, :-1], table.values.reveal())
+    expected = np.append(model.coef_[0], 0.0)
+    found = run(capsys, votes, "--trust", "clear")
+    assert np.abs(scores(found) - (expected - expected.mean())).max() < 1e-6
+    assert found["claimed_epsilon"] is None
+    assert (found["rows"], found["labels"], found["labelers"]) == (2880, 2880, 192)
+    assert [line["rank"] for line in found["ranking"]] == [1, 2, 3, 4, 5, 6]
+    assert all(
+        line["comparisons"] == 960 and line["low"] < line["estimate"] < line["high"] for line in found["ranking"]
+    )
+
+
+def test_local_answers_once(votes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (votes, "--trust", "local", "--epsilon", "1", "--state", tmp_path)
+    first = run(capsys, *words)
+    ledger = (tmp_path / "ledger.sqlite").read_bytes()
+    second = run(capsys, *words)
+    assert (tmp_path / "ledger.sqlite").read_bytes() == ledger
+    assert (first.pop("charged_labels"), second.pop("charged_labels")) == (2880, 0)
+    assert first == second
+    assert (first["claimed_epsilon"], first["unit"], first["coins"]) == (1.0, "label", "os")
+    assert 0.99 < first["computed_epsilon"] <= 1
+
+
+def test_what_follows_the_reports_is_free(votes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (votes, "--trust", "local", "--epsilon", "2", "--state", tmp_path)
+    run(capsys, *words)
+    for estimator in ("rr-map", "debiased", "debiased-sgd"):
+        assert run(capsys, *words, "--estimator", estimator, "--bound", "3")["charged_labels"] == 0
+
+
+def test_another_level_is_charged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    votes = write(tmp_path, "r1,x,y,x", "r2,y,x,x")
+    words = (votes, "--trust", "local", "--state", tmp_path / "state", "--epsilon")
+    assert [run(capsys, *words, level)["charged_labels"] for level in ("1", "2", "1.0")] == [2, 2, 0]
+
+
+def test_central_releases_once(votes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (votes, "--trust", "central", "--epsilon", "1", "--state", tmp_path)
+    first, second = run(capsys, *words), run(capsys, *words)
+    assert (first.pop("charged_labels"), second.pop("charged_labels")) == (2880, 0)
+    assert first == second
+    assert (first["claimed_delta"], first["coins"]) == (1e-5, "os")
+    assert run(capsys, *words, "--bound", "2")["charged_labels"] == 0
+
+
+@pytest.mark.parametrize("trust", ["local", "central"])
+def test_files_about_other_items_are_other_labels(
+    trust: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both files have the same item numbers in all rows; the ledger must not answer for one with the other."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        votes = write(tmp_path / name, f"r1,{name}1,{name}2,{name}1", f"r2,{name}2,{name}1,{name}1")
+        words = (votes, "--trust", trust, "--epsilon", "1", "--state", tmp_path / "state")
+        assert run(capsys, *words)["charged_labels"] == 2
+        assert run(capsys, *words)["charged_labels"] == 0
+
+
+def test_weak_privacy_is_close_to_clear(votes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fixed coins. At epsilon = 8 one label in 3,000 flips: the standard error of a score hardly differs from clear."""
+    clear = run(capsys, votes, "--trust", "clear")
+    local = run(capsys, votes, "--trust", "local", "--epsilon", "8", *ADDRESSED)
+    central = run(capsys, votes, "--trust", "central", "--epsilon", "8", *ADDRESSED)
+    assert np.abs(scores(local) - scores(clear)).max() < 0.02
+    assert np.abs(scores(central) - scores(clear)).max() < 0.02
+
+
+def test_addressed_coins_repeat_and_leave_no_ledger(votes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (votes, "--trust", "local", "--epsilon", "1", *ADDRESSED)
+    first = run(capsys, *words)
+    assert first == run(capsys, *words)
+    assert (first["coins"], first["state"]) == ("addressed", None)
+    assert (scores(run(capsys, *words[:-1], "8")) != scores(first)).any()
+
+
+def test_a_label_in_two_rows_pays_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    votes = write(tmp_path, "r1,x,y,x", "r1,y,x,y", "r1,x,y,y", "r2,x,y,y")
+    for trust in ("local", "central"):
+        found = run(capsys, votes, "--trust", trust, "--epsilon", "1", "--state", tmp_path / trust)
+        assert (found["rows"], found["labels"], found["charged_labels"]) == (4, 2, 2)
+        assert [line["comparisons"] for line in found["ranking"]] == [2, 2]
+    assert [line["comparisons"] for line in run(capsys, votes, "--trust", "clear")["ranking"]] == [4, 4]
+
+
+def test_no_finite_estimate_is_an_error_that_names_the_groups(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    votes = write(tmp_path, "r1,top,mid,top", "r2,mid,top,mid", "r1,top,low,top", "r2,mid,low,mid")
+    assert main(["fit", str(votes), "--trust", "clear"]) == 1
+    said = capsys.readouterr().err
+    assert "{mid, top}, {low}" in said
+    assert "--bound" in said
+    found = run(capsys, votes, "--trust", "clear", "--bound", "5")
+    assert found["hit_boundary"]
+    assert found["ranking"][-1]["item"] == "low"
+    assert all(line["low"] is None for line in found["ranking"])
+
+
+def test_items_that_nobody_compared_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    votes = write(tmp_path, "r1,a,b,a", "r2,a,b,b", "r1,c,d,c", "r2,c,d,d")
+    found = run(capsys, votes, "--trust", "local", "--epsilon", "4", "--state", tmp_path / "state")
+    assert any("{a, b}, {c, d}" in warning for warning in found["warnings"])
+
+
+def test_a_person_reads_ranking_guarantee_and_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    votes = write(tmp_path, "r1,[red]x,y\x1b[31m,item_a", "r2,[red]x,y\x1b[31m,item_b")
+    words = ["fit", str(votes), "--trust", "local", "--epsilon", "1", "--state", str(tmp_path / "state")]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "[red]x" in said
+    assert "\x1b[31m" not in said
+    assert "Guarantee: epsilon = 1 per label; neighbours: replace one label" in said
+    assert "Charged: 2 labels, epsilon = 1 each" in said
+    assert main(words) == 0
+    assert "Nothing charged" in capsys.readouterr().out
+
+
+def test_a_ledger_that_cannot_be_kept_answers_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    votes = write(tmp_path, "r1,x,y,x")
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "ledger.sqlite").write_text("not a ledger", encoding="utf-8")
+    assert main(["fit", str(votes), "--trust", "local", "--epsilon", "1", "--state", str(state)]) == 1
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--trust", "local"], "--epsilon"),
+        (["--trust", "local", "--epsilon", "0"], "--epsilon"),
+        (["--trust", "local", "--epsilon", "nan"], "--epsilon"),
+        (["--trust", "clear", "--epsilon", "1"], "--epsilon"),
+        (["--trust", "local", "--epsilon", "1", "--delta", "1e-5"], "--delta"),
+        (["--trust", "central", "--epsilon", "1", "--delta", "1"], "--delta"),
+        (["--trust", "central", "--epsilon", "1", "--estimator", "rr-mle"], "--estimator"),
+        (["--trust", "clear", "--bound", "0"], "--bound"),
+        (["--trust", "clear", "--bound", "inf"], "--bound"),
+        (["--trust", "local", "--epsilon", "1", "--coins", "addressed", "--seed", "7"], "--public-data"),
+        (["--trust", "local", "--epsilon", "1", "--coins", "addressed", "--public-data"], "--seed"),
+        (["--trust", "local", "--epsilon", "1", "--seed", "7"], "--seed"),
+        (["--trust", "local", "--epsilon", "1", *ADDRESSED[:-1], "-1"], "--seed"),
+    ],
+)
+def test_wrong_use(words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    votes = write(tmp_path, "r1,x,y,x")
+    assert main(["fit", str(votes), *words, "--state", str(tmp_path / "state")]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_file_that_does_not_read_is_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    votes = write(tmp_path, "r1,x,y,x", "r1,x,z,tie")
+    assert main(["fit", str(votes), "--trust", "clear"]) == 2
+    assert "line 3" in capsys.readouterr().err
+    assert main(["fit", str(tmp_path / "none.csv"), "--trust", "clear"]) == 2
+    assert "none.csv" in capsys.readouterr().err
