@@ -1,0 +1,23 @@
+"""Estimators: from one repetition's evidence to a parameter. A new one is a function and a line here."""
+
+from collections.abc import Callable
+
+from server.estimators.base import Estimate, Options
+from server.estimators.minimiser import debiased, mle, naive
+from server.estimators.randomized import rr_map, rr_mle
+from server.estimators.sgd import debiased_sgd, sgd
+from server.estimators.workspace import Workspace
+from server.estimators.zero import zero
+
+Estimator = Callable[[Workspace, Options], Estimate]
+
+ESTIMATORS: dict[str, Estimator] = {
+    "mle": mle,
+    "sgd": sgd,
+    "debiased-sgd": debiased_sgd,
+    "debiased": debiased,
+    "rr-mle": rr_mle,
+    "rr-map": rr_map,
+    "naive": naive,
+    "zero": zero,
+}

@@ -1,0 +1,102 @@
+"""What an estimator is given and what it returns."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+_SMALLEST_FLIP = 2.0**-63  # tables count in units of this
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What the server holds about one repetition of one task, in reduced coordinates (p of them).
+
+    rows (n, p): public rounded features v_i = w_i x_i; weights (n,): public clipping weights in (0, 1], None where all
+    are one; symbols (n,): reported labels in row order, clear or randomised, None in the central model; half_sum (p,):
+    sum_i (y_i - 1/2) v_i of what was reported, with the curator's noise of `noise_stddev` per coordinate;
+    contrast = keep - flip and flip: the channel that the server asked for, 1 and 0 for clear labels.
+    Raises ValueError for a wrong shape or dtype, a value that is not finite, or a channel that is none.
+    """
+
+    rows: NDArray[np.float64] = field(repr=False)
+    weights: NDArray[np.float64] | None = field(repr=False)
+    symbols: NDArray[np.uint8] | None = field(repr=False)
+    half_sum: NDArray[np.float64] = field(repr=False)
+    contrast: float
+    flip: float
+    noise_stddev: float
+
+    def __post_init__(self) -> None:
+        if self.rows.ndim != 2 or 0 in self.rows.shape:
+            raise ValueError(f"expected rows of shape (n, p) with n, p > 0, got {self.rows.shape}")
+        n, p = self.rows.shape
+        _check_array("rows", self.rows, np.float64, (n, p))
+        _check_array("half_sum", self.half_sum, np.float64, (p,))
+        if self.weights is not None:
+            _check_array("weights", self.weights, np.float64, (n,))
+            if self.weights.min() <= 0.0 or self.weights.max() > 1.0:
+                raise ValueError(f"expected weights in (0, 1], got {self.weights.min()}..{self.weights.max()}")
+        if self.symbols is not None:
+            _check_array("symbols", self.symbols, np.uint8, (n,))
+            if self.symbols.max() > 1:
+                raise ValueError(f"expected symbols 0 and 1, got {self.symbols.max()}")
+        if not (self.flip == 0.0 or _SMALLEST_FLIP <= self.flip < 0.5):
+            raise ValueError(f"expected flip = 0 or 2^-63 <= flip < 0.5, got {self.flip}")
+        if not (0.0 < self.contrast <= 1.0 and abs(self.contrast + 2.0 * self.flip - 1.0) <= 1e-15):
+            raise ValueError(f"expected contrast = 1 - 2 flip > 0 at flip = {self.flip}, got {self.contrast}")
+        if not 0.0 <= self.noise_stddev < math.inf:
+            raise ValueError(f"expected a finite noise_stddev >= 0, got {self.noise_stddev}")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to estimate.
+
+    bound: radius of the ball ||u|| <= bound, inf for none; step of gradient descent: "pilot" or the number alpha;
+    tau: prior standard deviation of rr-map; ridge: adds ridge ||u||^2 / 2 to the mean loss.
+    Raises ValueError for bound <= 0, alpha <= 0, tau <= 0, ridge < 0, and for values that are not numbers.
+    """
+
+    bound: float
+    step: str | float = "pilot"
+    tau: float = 1.0
+    ridge: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.bound > 0.0:
+            raise ValueError(f"expected bound > 0 (inf for no ball), got {self.bound}")
+        if isinstance(self.step, str):
+            if self.step != "pilot":
+                raise ValueError(f'expected step = "pilot" or a number > 0, got {self.step!r}')
+        elif not 0.0 < self.step < math.inf:
+            raise ValueError(f'expected step = "pilot" or a number > 0, got {self.step}')
+        if not 0.0 < self.tau < math.inf:
+            raise ValueError(f"expected a finite tau > 0, got {self.tau}")
+        if not 0.0 <= self.ridge < math.inf:
+            raise ValueError(f"expected a finite ridge >= 0, got {self.ridge}")
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """u (p,), its plug-in covariance (p, p) or None where no valid interval is known, and how it was found.
+
+    iterations: passes or steps over all rows; decrement: the last Newton decrement, NaN where there is none.
+    """
+
+    u: NDArray[np.float64]
+    covariance: NDArray[np.float64] | None
+    hit_boundary: bool
+    warnings: tuple[str, ...]
+    iterations: int
+    decrement: float
+
+
+def _check_array(name: str, values: NDArray[np.generic], dtype: type[np.generic], shape: tuple[int, ...]) -> None:
+    if values.dtype != dtype or values.shape != shape:
+        raise ValueError(
+            f"expected {name} of {dtype.__name__} and shape {shape}, got {values.dtype} and {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(f"expected finite {name}, got NaN or inf")

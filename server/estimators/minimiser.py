@@ -1,0 +1,67 @@
+"""Estimators that minimise A(u) - s . u: they see labels through one sum only."""
+
+import numpy as np
+
+from server.estimators.base import Estimate, Options
+from server.estimators.covariance import refuse_biased, sandwich, with_interval
+from server.estimators.workspace import Workspace
+from server.kernels import Array
+
+
+def mle(known: Workspace, options: Options) -> Estimate:
+    """Maximum likelihood from clear labels, or from the curator's noisy sum (objective perturbation).
+
+    argmin over ||u|| <= bound of A(u) - S . u / n + ridge ||u||^2 / 2, A(u) = (1/n) sum w_i log(2 cosh(z_i / 2)),
+    z_i = u . v_i / w_i, S = half_sum.
+    Guarantee: that of S; this is post-processing of S and of public features.
+    Covariance: that of `debiased` at contrast 1; H and V differ where rows have clipping weights.
+    Raises ValueError for randomised labels, EstimationError where bound is inf and there is no minimiser.
+    Source: Chowdhury, Zhou, Natarajan 2024, Algorithm 2; as a function of S: derived, see docs/PRIVACY.md.
+    """
+    contrast = known.evidence.contrast
+    if contrast != 1.0:
+        raise ValueError(f"expected clear or central evidence for mle, got contrast {contrast}: use debiased")
+    return debiased(known, options)
+
+
+def debiased(known: Workspace, options: Options) -> Estimate:
+    """Minimiser of the de-biased loss of randomised labels.
+
+    argmin over ||u|| <= bound of A(u) - S . u / (n c) + ridge ||u||^2 / 2, c = contrast.
+    Guarantee: that of the reported labels; this is post-processing.
+    Covariance: (H^-1 V H^-1 + H^-2 noise_stddev^2 / (n c^2)) / n with H = A''(u) + ridge I and
+    V = (1/n) sum (sigma'(z_i) + flip keep / c^2) v_i v_i'; None on the boundary or where the ridge's bias counts.
+    Raises EstimationError where bound is inf and there is no minimiser.
+    Source: Chowdhury, Zhou, Natarajan 2024, equation (6); covariance: derived, see docs/PRIVACY.md.
+    """
+    evidence = known.evidence
+    minimum = known.minimum(evidence.contrast, options.bound, options.ridge)
+
+    def covariance() -> Array:
+        bread = minimum.curvature
+        hessian = bread - options.ridge * np.eye(len(bread))
+        result = sandwich(bread, _score_variance(known, minimum.u, hessian), known.features.count)
+        refuse_biased(result, bread, options.ridge, minimum.u)
+        return result
+
+    return with_interval(minimum, covariance)
+
+
+def naive(known: Workspace, options: Options) -> Estimate:
+    """Minimiser of the clear loss, as if the labels had not been randomised: biased towards zero, for comparison.
+
+    argmin over ||u|| <= bound of A(u) - S . u / n + ridge ||u||^2 / 2. No interval: it would cover the wrong value.
+    Guarantee: that of the reported labels; this is post-processing.
+    Raises EstimationError where bound is inf and there is no minimiser.
+    Source: derived, see docs/PRIVACY.md.
+    """
+    return with_interval(known.minimum(1.0, options.bound, options.ridge), None)
+
+
+def _score_variance(known: Workspace, u: Array, hessian: Array) -> Array:
+    """n times the variance of S / (n c) given the features, the plug-in V of a sandwich."""
+    evidence, features = known.evidence, known.features
+    square = evidence.contrast**2
+    excess = evidence.flip * (evidence.flip + evidence.contrast) / square
+    noise = evidence.noise_stddev**2 / (features.count * square)
+    return features.score_variance(u, hessian, excess) + noise * np.eye(len(u))

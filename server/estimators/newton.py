@@ -1,0 +1,99 @@
+"""Newton's method and Fisher scoring on a ball, with Armijo's line search: one loop for every likelihood here."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from server.kernels import Array
+from server.kernels_solve import ball_step, inverse, norm
+
+# (value, gradient, positive semi-definite curvature) at u
+Objective = Callable[[Array], tuple[float, Array, Array]]
+
+_ARMIJO = 1e-4
+_ROUNDING = 1e-14  # noise of a mean over rows, relative: smaller differences of values say nothing
+_GRADIENT_ROUNDING = 1e-15  # the same for a gradient, relative to the largest feature
+_SMALLEST_STEP = 2.0**-40
+
+
+class EstimationError(ValueError):
+    """The data do not determine an estimate: says why, and what to change."""
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """Where `descend` ended: u (p,), with the curvature (p, p) one last step before it.
+
+    iterations: steps taken; decrement: a bound on what is left, or the last one where it did not converge.
+    """
+
+    u: Array
+    curvature: Array
+    hit_boundary: bool
+    iterations: int
+    decrement: float
+    converged: bool
+
+
+def descend(
+    objective: Objective,
+    start: Array,
+    bound: float,
+    reach: Array,
+    tolerance: float,
+    exact: bool,
+    limit: int = 100,
+) -> Minimum:
+    """Minimise over ||u|| <= bound from a feasible start.
+
+    Each step goes to the minimiser v of the quadratic model on the ball, or backtracks towards u. It ends with a full
+    step where the decrement d = -G.(v - u) is at most `tolerance` and the model is trusted that far: trust =
+    4 d leverage <= 1, leverage = (sum_j reach_j sqrt((M^-1)_jj))^2 >= max_i x_i' M^-1 x_i, reach_j = max_i |x_ij|.
+    For a logistic loss this proves that a minimiser exists nearby (a loss that only tends to its infimum never passes)
+    and that the full step leaves a decrement of at most trust d: so with `exact`, the curvature of a logistic loss,
+    that product is what has to be small.
+    Raises EstimationError when bound is inf and no minimiser was found, and for numbers that overflow.
+    Source: Newton's method with Armijo's line search. Proof: the Hessian changes by a factor of at most exp(r) over a
+    step with max_i |x_i . step| = r, so the gradient left is at most (exp(r) - 1 - r) / r of the old one, in its norm
+    (Bach 2010, proposition 2).
+    """
+    u, decrement, iteration, exists = start, math.inf, 0, True
+    value, gradient, curvature = objective(u)
+    for iteration in range(1, limit + 1):
+        target, shift, decrement, exists = ball_step(curvature, gradient, u, bound)
+        leverage = _leverage(curvature, shift, reach)
+        trust = 4.0 * leverage * (max(decrement, 0.0) + _GRADIENT_ROUNDING**2 * leverage)
+        remains = decrement * trust if exact else decrement
+        if exists and trust <= 1.0 and remains <= tolerance:
+            return Minimum(target, curvature, _on_boundary(target, bound), iteration, remains, converged=True)
+        if not exists or (math.isinf(bound) and _GRADIENT_ROUNDING * leverage > 1.0):
+            break
+        direction, step = target - u, 1.0
+        enough = value + _ROUNDING * (1.0 + abs(value))
+        trial, gradient, curvature = objective(target)
+        while not trial <= enough - _ARMIJO * step * decrement and step > _SMALLEST_STEP:
+            step *= 0.5
+            trial, gradient, curvature = objective(u + step * direction)
+        if step <= _SMALLEST_STEP:
+            break
+        u, value = u + step * direction, trial
+    if math.isinf(bound):
+        raise EstimationError(
+            "expected labels that determine a minimiser, found none without a ball: the labels are separable, the "
+            "features do not span the space, or the de-biased sum is out of reach; give a finite bound or a ridge"
+        )
+    if not exists:
+        raise EstimationError("expected features and sums of moderate size, got an overflow: rescale the features")
+    return Minimum(u, curvature, _on_boundary(u, bound), iteration, decrement, converged=False)
+
+
+def _leverage(curvature: Array, shift: float, reach: Array) -> float:
+    inverted, definite = inverse(curvature, shift)
+    root = float(reach @ np.sqrt(inverted.diagonal()))
+    return root * root if definite else math.inf
+
+
+def _on_boundary(u: Array, bound: float) -> bool:
+    return norm(u) >= bound * (1.0 - 1e-9)
