@@ -157,7 +157,8 @@ def _loaded(study: Study, theta: Floats) -> Loaded:
 
 
 def _decimals(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _decimal(value) if key in _NUMBERS else value for key, value in table.items() if value is not None}
+    said = {key: value for key, value in table.items() if value not in (None, [])}
+    return {key: _decimal(value) if key in _NUMBERS else value for key, value in said.items()}
 
 
 def _decimal(value: Any) -> Any:

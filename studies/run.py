@@ -80,7 +80,7 @@ def _play_missing(
                 done += _weight(cell)
                 progress(done, whole)
     except KeyboardInterrupt:
-        raise Interrupted(len(units) - len(missing) + len(seconds), len(units)) from None
+        raise Interrupted(len(set(folder.finished()) & set(units)), len(units)) from None
     finally:
         if missing:
             _note_session(folder, jobs, clients, time.perf_counter() - start, seconds)
@@ -110,7 +110,10 @@ def _in_workers(
             for future in as_completed(futures):
                 yield futures[future], future.result()
         except BrokenProcessPool:
-            raise UnitError("a worker process ended without a word: was it killed, or is memory short?") from None
+            raise UnitError("a worker process that ended without a word: was it killed, or is memory short?") from None
+        except UnitError:
+            pool.shutdown(cancel_futures=True)  # units that run may finish
+            raise
         except BaseException:
             # Parts are written whole or not at all, so a worker may be stopped anywhere.
             pool.shutdown(wait=False, cancel_futures=True)

@@ -90,9 +90,9 @@ def draw(axes: Axes, look: Look, xs: Sequence[float], summaries: Sequence[Summar
     )
 
 
-def theory_line(axes: Axes, look: Look, xs: Sequence[float], errors: Sequence[float]) -> None:
-    """A predicted curve."""
-    axes.plot(xs, errors, color=look.colour, linewidth=1.1, zorder=2)
+def theory_line(axes: Axes, name: str, look: Look, xs: Sequence[float], errors: Sequence[float]) -> None:
+    """An arm's predicted curve; its id in the SVG file is `theory NAME`."""
+    axes.plot(xs, errors, color=look.colour, linewidth=1.1, zorder=2, gid=f"theory {name}")
 
 
 def zero_line(axes: Axes, height: float) -> None:

@@ -132,7 +132,7 @@ def _panel(axes: Axes, view: View, points: Sequence[Point], fine: Sequence[Point
         look = view.looks[arm.name]
         curve = [(x, error) for x, n, level in fine if (error := view.predicted(arm, n, level)) is not None]
         if curve:
-            theory_line(axes, look, [x for x, _ in curve], [error for _, error in curve])
+            theory_line(axes, arm.name, look, [x for x, _ in curve], [error for _, error in curve])
         if look is not ZERO and (found := _measured(view, arm, points)):
             draw(axes, look, [x for x, _ in found], [summary for _, summary in found], joined=not curve)
 

@@ -1,0 +1,110 @@
+"""The command line: exit codes, messages, and a help that does not keep people waiting."""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from studies.cli import main
+
+ROOT = Path(__file__).parents[2]
+FEW = ("--set", "study.repetitions=2", "--set", "grid.n=[150]", "--jobs", "1")
+
+
+def code_of(*words: str) -> int:
+    try:
+        return main(words)
+    except SystemExit as stopped:  # argparse
+        return int(stopped.code or 0)
+
+
+def test_help_loads_no_library() -> None:
+    script = "import sys; from studies.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    script += "print(sorted(set(sys.modules) & {'numpy', 'rich', 'numba', 'pyarrow', 'matplotlib', 'scipy'}))"
+    began = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
+    assert "halftruth report out/quick" in done.stdout
+    assert time.perf_counter() - began < 3  # 0.05 s on an idle machine
+
+
+@pytest.mark.parametrize("words", [["run", "--help"], ["report", "--help"]])
+def test_every_command_shows_an_example(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of(*words) == 0
+    assert f"halftruth {words[0]} " in capsys.readouterr().out.split("examples:")[1]
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("--version") == 0
+    assert re.fullmatch(r"halftruth (\d+\.\d+\.\d+\S*|unknown)\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "required: COMMAND"),
+        (["walk"], "invalid choice: 'walk'"),
+        (["run", "x.toml"], "--out"),
+        (["run", "nowhere.toml", "--out", "{out}"], "nowhere.toml"),
+        (["run", "{study}", "--out", "{out}", "--jobs", "0"], "at least 1"),
+        (["run", "{study}", "--out", "{out}", "--clients", "many"], "at least 1"),
+        (["run", "{study}", "--out", "{out}", "--on", "moon"], "in-process"),
+        (["run", "{study}", "--out", "{out}", "--resume", "--overwrite"], "got both"),
+        (["run", "{study}", "--out", "{out}", "--set", "grid.epsilom=[1]"], "did you mean 'epsilon'"),
+        (["report", "{out}"], "study.json"),
+        (["ledger"], "required: COMMAND"),
+    ],
+)
+def test_wrong_use_is_2_and_says_why(
+    words: list[str], message: str, study_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled = [word.format(study=study_path, out=tmp_path / "out") for word in words]
+    assert code_of(*filled) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_and_its_report(study_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "out")
+    assert code_of("run", str(study_path), "--out", out, *FEW) == 0
+    shown = capsys.readouterr().out
+    assert "n = 150" in shown
+    assert "results.parquet" in shown
+    assert f"halftruth report {out}" in shown
+    assert code_of("run", str(study_path), "--out", out, *FEW) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert code_of("run", str(study_path), "--out", out, *FEW, "--resume") == 0
+
+
+def test_a_failed_run_is_1(study_text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text(study_text.replace("bound = 3.0\n", ""))
+    few = ["--set", "study.repetitions=1", "--set", "grid.n=[2]", "--jobs", "1"]
+    assert code_of("run", str(study), "--out", str(tmp_path / "out"), *few) == 1
+    assert "n = 2, repetitions 0..0" in capsys.readouterr().err
+
+
+def test_a_full_disk_or_no_permission_is_1(
+    study_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert code_of("run", str(study_path), "--out", str(tmp_path / "file" / "out"), *FEW) == 1
+    assert "file" in capsys.readouterr().err
+
+
+def test_an_edited_study_json_is_noticed(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(finished, tmp_path / "out")
+    record = tmp_path / "out" / "study.json"
+    record.write_text(record.read_text().replace('"seed": 11', '"seed": 12'))
+    assert code_of("report", str(tmp_path / "out")) == 2
+    assert "edited" in capsys.readouterr().err
+
+
+def test_module_and_command_are_one(study_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "studies", "report", "x"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("halftruth: x")

@@ -1,0 +1,150 @@
+"""Reports: files with fixed bytes, tables that mark what is good and what is useless, labels that do not overlap."""
+
+import csv
+import io
+import re
+import shutil
+from decimal import Decimal
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+
+from protocol.study import Arm
+from protocol.trust import Trust
+from studies.cli import main
+from studies.folder import Folder
+from studies.load import load
+from studies.report import tables
+from studies.report.arms import HEADINGS, looks
+from studies.report.canvas import SOLID, label_ends, prepare, save, settings
+from studies.report.figures import draw_all, overview
+from studies.report.view import View
+from studies.results import METRICS
+from studies.run import run
+
+
+@pytest.fixture(scope="module")
+def view(finished: Path) -> View:
+    return View.open(Folder(finished))
+
+
+def shown(table: Table, width: int = 120) -> str:
+    console = Console(width=width, force_terminal=True, color_system="standard", file=io.StringIO())
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_report_command_makes_every_file(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(finished, out)
+    assert main(["report", str(out)]) == 0
+    said = capsys.readouterr().out
+    for stem in ("error_by_n", "error_by_n_epsilon_0.5", "error_by_n_epsilon_2", "error_by_epsilon"):
+        assert (out / "figures" / f"{stem}.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        assert b"<svg" in (out / "figures" / f"{stem}.svg").read_bytes()[:600]
+        assert f"{stem}.png" in said
+    assert len(list((out / "figures").iterdir())) == 8
+    with (out / "summary.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(METRICS) * 2 * (2 * 8 + 3)
+    assert {row["repetitions"] for row in rows} == {"30"}
+    with (out / "paired.csv").open(encoding="utf-8") as file:
+        pairs = list(csv.DictReader(file))
+    assert len(pairs) == len(METRICS) * 2 * (2 * (8 * 3 + 8 * 7 // 2) + 3)
+
+
+def test_figures_have_the_same_bytes_every_time(view: View, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with mpl.rc_context(settings()):
+            save(overview(view), tmp_path / name)
+    for kind in ("png", "svg"):
+        assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
+    assert str(tmp_path).encode() not in (tmp_path / "a.svg").read_bytes()
+
+
+def test_the_best_of_its_kind_is_bold_and_the_useless_is_dim(view: View) -> None:
+    level = view.levels[0]
+    text = shown(tables.by_count(view, level))
+    for trust, arms in view.sections():
+        for n in view.counts:
+            means = {arm.name: found.moments.mean for arm in arms if (found := view.at(arm, n, level)) is not None}
+            best = min(means, key=lambda name: means[name])
+            for name, mean in means.items():
+                cell = re.escape(f"{mean:.3f}" if mean >= 0.1 else f"{mean:.4f}")
+                if mean >= view.zero():
+                    assert re.search(rf"\x1b\[2m{cell}", text)
+                elif name == best and trust is not None:
+                    assert re.search(rf"\x1b\[1m{cell}", text)
+    assert "ε = 0.5" in text
+    assert "n = 2,000" in text
+
+
+def test_tables_fit_a_terminal(view: View) -> None:
+    for table in (tables.by_count(view, view.levels[1]), tables.details(view, view.levels[1]), tables.by_epsilon(view)):
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", shown(table, 88)).splitlines()
+        assert max(map(len, lines)) <= 88
+        assert not any(line.rstrip().endswith("…") for line in lines)
+
+
+def test_arms_are_told_apart() -> None:
+    first = Arm(Trust.LOCAL, "randomized-response", "rr-map", (("tau", Decimal("0.5")),))
+    second = Arm(Trust.LOCAL, "randomized-response", "rr-map", (("tau", Decimal(2)),))
+    plain = Arm(Trust.LOCAL, "randomized-response", "rr-map")
+    new = Arm(Trust.LOCAL, "k-randomized-response", "some-new-one")
+    found = looks([first, second, plain, new])
+    assert len({look.label for look in found.values()}) == 4
+    assert len({look.colour for look in list(found.values())[:3]}) == 3
+    assert set(HEADINGS) == {*Trust, None}
+
+
+def test_every_known_arm_has_its_own_look(view: View) -> None:
+    found = list(view.looks.values())
+    assert len({look.label for look in found}) == len(found)
+    assert len({(look.colour, look.marker, look.hollow) for look in found}) == len(found)
+
+
+@pytest.mark.parametrize("heights", [[1.0] * 11, [0.011, 0.0111, 0.5, 0.5001], [0.02]])
+def test_names_at_line_ends_keep_their_distance(view: View, heights: list[float]) -> None:
+    axes = Figure().subplots()
+    prepare(axes, [1.0, 10.0])
+    axes.set_ylim(0.01, 2.0)
+    look = view.looks[view.arms[0].name]
+    label_ends(axes, [(height, look, SOLID) for height in heights], gap=0.05)
+    places = np.sort([text.get_position()[1] for text in axes.texts])
+    assert len(places) == len(heights)
+    assert (np.diff(places) >= 0.05 - 1e-9).all()
+    wanted = np.sort([(np.log(height) - np.log(0.01)) / np.log(200) for height in heights])
+    assert places.mean() == pytest.approx(wanted.mean())
+
+
+def test_every_arm_with_a_formula_has_its_curve(view: View) -> None:
+    curves = [line.get_gid() for line in overview(view).axes[0].lines if line.get_gid()]
+    assert curves == [f"theory {arm.name}" for arm in view.arms if view.predicted(arm, 150, view.levels[0])]
+    assert len(curves) == 6
+
+
+def test_a_study_without_claims_and_one_with_two_deltas(study_text: str, tmp_path: Path) -> None:
+    clear, central = study_text.split("[[arm]]")[1], study_text.split("[[arm]]")[9]
+    head = study_text.split("[[arm]]")[0].replace("repetitions = 30", "repetitions = 2").replace("150, 2000", "150")
+    bare = "\n".join(line for line in head.splitlines() if not line.startswith(("epsilon", "delta")))
+    names = {}
+    for name, text in (
+        ("clear", f"{bare}\n[[arm]]{clear}"),
+        ("deltas", f"{head.replace('1e-5', '1e-5, 1e-6').replace('0.5, 2.0', '2.0')}\n[[arm]]{central}"),
+    ):
+        (tmp_path / f"{name}.toml").write_text(text)
+        run(load(tmp_path / f"{name}.toml"), tmp_path / name, jobs=1)
+        found = View.open(Folder(tmp_path / name))
+        for level in found.levels:
+            assert "±" in shown(tables.by_count(found, level))
+        names[name] = {path.stem for path in draw_all(found, tmp_path / name / "figures")}
+    assert names["clear"] == {"error_by_n", "error_by_n_no_claim"}
+    assert names["deltas"] == {"error_by_n", "error_by_n_epsilon_2_delta_1e-5", "error_by_n_epsilon_2_delta_1e-6"}
