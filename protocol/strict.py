@@ -61,6 +61,7 @@ def sequence(value: Any, place: str) -> list[Any]:
     """A non-empty list without repeated entries."""
     if not isinstance(value, list) or not value:
         raise StudyError(f"{place}: expected a non-empty list, got {value!r}")
-    if any(item in value[:index] for index, item in enumerate(value)):
-        raise StudyError(f"{place}: expected different entries, got {value!r}")
+    for index, item in enumerate(value):
+        if item in value[:index]:
+            raise StudyError(f"{place}: expected different entries, got {item!r} twice")
     return value
