@@ -53,10 +53,12 @@ clean:  ## remove environment, builds and caches; keeps out/
 
 # Nothing is installed twice: a stamp is as new as the files that say what to install.
 $(VENV)/.run: requirements.lock pyproject.toml | $(VENV)/.made
+	@echo "Installing exact versions into $(VENV): a minute or two"
 	$(PIP) --constraint requirements.lock --editable .
 	@touch $@
 
 $(VENV)/.dev: requirements.lock pyproject.toml | $(VENV)/.made
+	@echo "Installing exact versions into $(VENV): a minute or two"
 	$(PIP) --constraint requirements.lock --editable '.[dev]'
 	@touch $(VENV)/.run $@
 

@@ -27,7 +27,7 @@ class RoundFailed(RuntimeError):
 def play(study: Study, cell: Cell, ask: Ask, server: Server) -> Iterator[Outcome]:
     """One cell of a study, strictly: every row that was asked for has to be answered.
 
-    `ask` carries a task's bytes to every client and brings back their replies' bytes: all that differs between runtimes.
+    `ask` takes a task's bytes to every client and brings their replies' bytes back: all that differs between runtimes.
     Raises RoundFailed where a client refused, a reply was rejected, or rows are missing.
     """
     offered = list(offers(study, cell))
