@@ -159,6 +159,13 @@ def test_only_synthetic_labels_know_a_parameter_on_the_client() -> None:
             assert "theta" not in bound, name
 
 
+def test_the_protocol_stands_on_few_packages() -> None:
+    allowed = {"protocol", "numpy", "scipy", "google"} | sys.stdlib_module_names
+    for name, tree in modules().items():
+        if name.startswith("protocol/"):
+            assert {module.split(".")[0] for module in imported(tree)} <= allowed, name
+
+
 @pytest.mark.parametrize(
     ("package", "allowed"),
     [
