@@ -5,7 +5,7 @@ result does not depend on the order of arrival.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from protocol.errors import WireError
 from protocol.features import row_bound
 from protocol.grid import to_integers
 from protocol.mechanisms import channel
-from protocol.messages import Code, Coins, Kind, Report, Runs, Task
+from protocol.messages import Code, Coins, Kind, Refusal, Report, Runs, Task
 from protocol.trust import Trust
 
 KINDS = {Trust.CLEAR: Kind.SYMBOLS, Trust.LOCAL: Kind.SYMBOLS, Trust.CENTRAL: Kind.EXACT_SUMS}
@@ -40,39 +40,52 @@ class Collected:
     rejected: tuple[str, ...]
 
 
-def collect(task: Task, task_id: bytes, replies: Iterable[bytes]) -> Collected:
-    """Decode, check and merge the replies to one task."""
+@dataclass(frozen=True)
+class Mail:
+    """Replies as they arrived, decoded and sorted by the task they name; `unread` says why others are not here."""
+
+    by_task: dict[bytes, list[Signed | Refusal]]
+    unread: tuple[str, ...]
+
+    @classmethod
+    def open(cls, replies: Iterable[bytes], tasks: Collection[bytes]) -> "Mail":
+        """Decode replies to any of `tasks` (ids)."""
+        by_task: dict[bytes, list[Signed | Refusal]] = {task: [] for task in tasks}
+        unread = []
+        for raw in replies:
+            try:
+                reply = decode_reply(raw)
+            except WireError as error:
+                unread.append(str(error))
+                continue
+            for item in reply if isinstance(reply, list) else [reply]:
+                task = item.report.task if isinstance(item, Signed) else item.task
+                if task in by_task:
+                    by_task[task].append(item)
+                else:
+                    unread.append("an answer to another task")
+        return cls(by_task, tuple(sorted(unread)))
+
+
+def collect(task: Task, task_id: bytes, mail: Mail) -> Collected:
+    """Check and merge the answers to one task."""
+    answers = mail.by_task[task_id]
+    refusals = Counter(item.code for item in answers if isinstance(item, Refusal))
     asked = task.rows or Runs.of(range(task.n))
-    refusals: Counter[Code] = Counter()
-    rejected: list[str] = []
-    offered: list[Signed] = []
-    for raw in replies:
-        try:
-            reply = decode_reply(raw)
-        except WireError as error:
-            rejected.append(str(error))
-            continue
-        if isinstance(reply, list):
-            offered.extend(reply)
-        elif reply.task == task_id:
-            refusals[reply.code] += 1
-        else:
-            rejected.append("a refusal of another task")
     free = np.zeros(task.n, dtype=bool)  # rows still to be answered for
     free[asked.numbers()] = True
     accepted: list[tuple[NDArray[np.int64], Signed]] = []
-    for signed in sorted(offered, key=lambda item: item.id):
+    rejected: list[str] = []
+    for signed in sorted((item for item in answers if isinstance(item, Signed)), key=lambda item: item.id):
         try:
-            accepted.append((_check(task, task_id, asked, signed.report, free), signed))
+            accepted.append((_check(task, asked, signed.report, free), signed))
         except ValueError as error:
             rejected.append(str(error))
     return _merge(task, accepted, refusals, tuple(sorted(rejected)))
 
 
-def _check(task: Task, task_id: bytes, asked: Runs, report: Report, free: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _check(task: Task, asked: Runs, report: Report, free: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The rows of a report that fits the task; marks them as answered."""
-    if report.task != task_id:
-        raise ValueError("a report for another task")
     if report.mechanism not in task.menu:
         raise ValueError(f"mechanism {report.mechanism.name!r} with other parameters than were offered")
     expected = b""

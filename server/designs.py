@@ -56,7 +56,8 @@ class Designs:
         key = (exponent, radius, None if rows is None else rows.tobytes())
         if key not in self._known:
             whole = self._store.rounded(self._problem, self._n, self.repetition, 0, self._n, exponent, radius)
-            self._known[key] = Design(_taken(whole.rows, rows), _taken(whole.weights, rows), exponent)
+            weights = None if whole.weights is None else _taken(whole.weights, rows)
+            self._known[key] = Design(_taken(whole.rows, rows), weights, exponent)
         return self._known[key]
 
     @cached_property
@@ -74,5 +75,5 @@ class Designs:
         return squared
 
 
-def _taken(values: NDArray[np.float64] | None, rows: Rows | None) -> NDArray[np.float64] | None:
-    return values if values is None or rows is None else np.ascontiguousarray(values[rows])
+def _taken(values: NDArray[np.float64], rows: Rows | None) -> NDArray[np.float64]:
+    return values if rows is None else np.ascontiguousarray(values[rows])

@@ -57,7 +57,7 @@ def evidence(server: Server, heard: Heard, designs: Designs) -> Evidence:
         contrast = (law.table[0][0] - law.table[0][1]) / TOTAL
     # On the grid: exact, in whatever order a library adds.
     half_sum = symbols.astype(float) @ design.rows - 0.5 * design.total
-    return Evidence(design.rows, None, symbols, half_sum, contrast=contrast, flip=flip, noise_stddev=0.0)
+    return Evidence(design.rows, None, symbols, half_sum, contrast, flip, noise_stddev=0.0, features=design.features)
 
 
 def _released(server: Server, heard: Heard, designs: Designs) -> Evidence:
@@ -86,7 +86,7 @@ def _released(server: Server, heard: Heard, designs: Designs) -> Evidence:
         raise ValueError("expected the reports of the committed release, got others: ask with a new attempt number")
     half_sum = in_real_units(release) - 0.5 * design.total
     stddev = float(release.stddev) * 2.0**task.exponent
-    return Evidence(design.rows, design.weights, None, half_sum, contrast=1.0, flip=0.0, noise_stddev=stddev)
+    return Evidence(design.rows, design.weights, None, half_sum, 1.0, 0.0, stddev, features=design.features)
 
 
 def _rows(heard: Heard) -> NDArray[np.int64] | None:

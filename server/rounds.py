@@ -9,7 +9,7 @@ from protocol.codec import encode_task, identity
 from protocol.messages import Task
 from protocol.problem import Problem
 from protocol.study import Arm, Cell, Study
-from server.collect import Collected, collect
+from server.collect import Collected, Mail, collect
 from server.estimators import ESTIMATORS
 from server.estimators.base import Options
 from server.estimators.workspace import Workspace
@@ -17,7 +17,8 @@ from server.evidence import Heard, Server, evidence
 from server.outcome import Outcome, outcomes, trivial
 from server.tasks import offers
 
-Ask = Callable[[bytes], list[bytes]]
+# Carries tasks to every client and brings back replies; of bytes, and of one message a client for a whole cell.
+Ask = Callable[[list[bytes]], list[bytes]]
 
 
 class RoundFailed(RuntimeError):
@@ -27,29 +28,36 @@ class RoundFailed(RuntimeError):
 def play(study: Study, cell: Cell, ask: Ask, server: Server) -> Iterator[Outcome]:
     """One cell of a study, strictly: every row that was asked for has to be answered.
 
-    `ask` takes a task's bytes to every client and brings their replies' bytes back: all that differs between runtimes.
-    Raises RoundFailed where a client refused, a reply was rejected, or rows are missing.
+    `ask` carries all tasks' bytes to every client and brings back their replies' bytes: all that differs between
+    runtimes. Raises RoundFailed where a client refused, a reply was rejected, or rows are missing.
     """
     offered = list(offers(study, cell))
-    answers = [listen(offer.task, ask) if offer.task else None for offer in offered]
+    answers = listen([offer.task for offer in offered if offer.task], ask)
     for repetition in range(cell.first_repetition, cell.first_repetition + cell.repetitions):
         designs = server.designs(study.problem, cell.n, repetition)
-        for offer, heard in zip(offered, answers, strict=True):
-            if heard is None:
+        for offer in offered:
+            if offer.task is None:
                 yield from (trivial(arm, cell.n, repetition, study.problem) for arm in offer.arms)
                 continue
+            heard = answers[offer.task]
             seen = Workspace(evidence(server, heard, designs))
             for arm in offer.arms:
                 estimate = ESTIMATORS[arm.estimator](seen, options(study.problem, arm))
                 yield from outcomes(study, arm, repetition, heard, estimate)
 
 
-def listen(task: Task, ask: Ask) -> Heard:
+def listen(tasks: list[Task], ask: Ask) -> dict[Task, Heard]:
     """Ask everyone, check what comes back, and insist on all of it."""
-    raw = encode_task(task)
-    heard = Heard(task, identity(raw), collect(task, identity(raw), ask(raw)))
-    complete(task, heard.collected)
-    return heard
+    raws = [encode_task(task) for task in tasks]
+    ids = [identity(raw) for raw in raws]
+    mail = Mail.open(ask(raws) if raws else [], ids)
+    if mail.unread:
+        found = "; ".join(mail.unread[:3])
+        raise RoundFailed(f"expected replies to {len(tasks)} tasks, got {len(mail.unread)} that are none: {found}")
+    answers = {task: Heard(task, name, collect(task, name, mail)) for task, name in zip(tasks, ids, strict=True)}
+    for heard in answers.values():
+        complete(heard.task, heard.collected)
+    return answers
 
 
 def complete(task: Task, collected: Collected) -> None:

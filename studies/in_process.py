@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
 from client.labeler import Node, answer
 from client.ledger import MemoryLedger
 from client.policy import Policy
 from client.sources.synthetic import Synthetic
-from numpy.typing import NDArray
-
 from protocol.store import FeatureStore
 from protocol.study import Cell, Study
 from server.curator import SimulatedCurator
 from server.evidence import Server
-from server.rounds import Ask, Outcome, play
+from server.outcome import Outcome
+from server.rounds import play
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class InProcess:
     nodes: tuple[Node, ...]
     server: Server
 
-    def ask(self, raw: bytes) -> list[bytes]:
-        """Carry a task to every client."""
-        return [answer(raw, node) for node in self.nodes]
+    def ask(self, tasks: list[bytes]) -> list[bytes]:
+        """Carry tasks to every client."""
+        return [answer(raw, node) for node in self.nodes for raw in tasks]
 
 
 def in_process(study: Study, theta: NDArray[np.float64], clients: int) -> InProcess:
@@ -49,5 +50,4 @@ def in_process(study: Study, theta: NDArray[np.float64], clients: int) -> InProc
 def run_cell(study: Study, theta: NDArray[np.float64], cell: Cell, clients: int = 1) -> Iterator[Outcome]:
     """All outcomes of one cell."""
     room = in_process(study, theta, clients)
-    ask: Ask = room.ask
-    return play(study, cell, ask, room.server)
+    return play(study, cell, room.ask, room.server)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from server.estimators.features import Features
+
 _SMALLEST_FLIP = 2.0**-63  # tables count in units of this
 
 
@@ -16,7 +18,8 @@ class Evidence:
     rows (n, p): public rounded features v_i = w_i x_i; weights (n,): public clipping weights in (0, 1], None where all
     are one; symbols (n,): reported labels in row order, clear or randomised, None in the central model; half_sum (p,):
     sum_i (y_i - 1/2) v_i of what was reported, with the curator's noise of `noise_stddev` per coordinate;
-    contrast = keep - flip and flip: the channel that the server asked for, 1 and 0 for clear labels.
+    contrast = keep - flip and flip: the channel that the server asked for, 1 and 0 for clear labels; features: the same
+    rows arranged for the kernels, where they are at hand.
     Raises ValueError for a wrong shape or dtype, a value that is not finite, or a channel that is none.
     """
 
@@ -27,6 +30,7 @@ class Evidence:
     contrast: float
     flip: float
     noise_stddev: float
+    features: Features | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.rows.ndim != 2 or 0 in self.rows.shape:
@@ -48,6 +52,8 @@ class Evidence:
             raise ValueError(f"expected contrast = 1 - 2 flip > 0 at flip = {self.flip}, got {self.contrast}")
         if not 0.0 <= self.noise_stddev < math.inf:
             raise ValueError(f"expected a finite noise_stddev >= 0, got {self.noise_stddev}")
+        if self.features is not None and self.features.columns.shape != (p, n):
+            raise ValueError(f"expected features of shape {(p, n)}, got {self.features.columns.shape}")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Public features as the kernels take them, with what is computed from them alone."""
 
-import weakref
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
@@ -12,8 +11,6 @@ from server.kernels_logistic import cumulant, variances
 
 _SAMPLE = 2048  # rows on which a fit starts, where there are four times as many
 
-_arranged: dict[tuple[int, int], tuple[Array | None, "Features"]] = {}
-
 
 @dataclass(frozen=True, eq=False)
 class Features:
@@ -21,6 +18,11 @@ class Features:
 
     columns: Array = field(repr=False)
     scales: Array = field(repr=False)
+
+    @classmethod
+    def of(cls, rows: Array, weights: Array | None) -> Self:
+        """From rows (n, p) and weights (n,), None where all are one."""
+        return cls(np.array(rows.T, order="C"), np.empty(0) if weights is None else 1.0 / weights)
 
     @property
     def count(self) -> int:
@@ -63,16 +65,3 @@ class Features:
         if self.scales.size:
             return mean_moment(self.columns, variances(self.columns, self.scales, u) + excess)
         return hessian + excess * self.second_moment if excess else hessian
-
-
-def arrange(rows: Array, weights: Array | None) -> Features:
-    """Features of rows (n, p) and weights (n,); read-only rows are arranged once for as long as they live."""
-    key = (id(rows), id(weights))
-    if key in _arranged:
-        return _arranged[key][1]
-    scales = np.empty(0) if weights is None else 1.0 / weights
-    features = Features(np.array(rows.T, order="C"), scales)
-    if not rows.flags.writeable:
-        _arranged[key] = (weights, features)  # holds the weights, so that their id stays theirs
-        weakref.finalize(rows, _arranged.pop, key, None)
-    return features

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from server.estimators.base import Evidence
-from server.estimators.features import Features, arrange
+from server.estimators.features import Features
 from server.estimators.newton import EstimationError, Minimum, Objective, descend
 from server.kernels import Array
 from server.kernels_solve import dot
@@ -21,7 +21,7 @@ class Workspace:
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
-        self.features = arrange(evidence.rows, evidence.weights)
+        self.features = evidence.features or Features.of(evidence.rows, evidence.weights)
         self._minima: dict[tuple[float, float, float], Minimum] = {}
 
     @cached_property

@@ -57,7 +57,8 @@ def fit(request: Request, table: Table) -> Fit:
     bound = _bound(request, len(table.items))
     with _parts(request, table) as (node, ledger, server):
         before = _paid(ledger)
-        heard = listen(_task(study, table), lambda raw: [answer(raw, node)])
+        task = _task(study, table)
+        heard = listen([task], lambda raws: [answer(raw, node) for raw in raws])[task]
         seen = Workspace(evidence(server, heard, server.designs(problem, heard.task.n, 0)))
         charged = _paid(ledger) - before
     if request.trust is Trust.CLEAR and bound is None:

@@ -13,7 +13,7 @@ from protocol.messages import Code, Coins, Kind, Mechanism, Payload, Refusal, Re
 from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.trust import Trust
-from server.collect import Collected, collect
+from server.collect import Collected, Mail, collect
 
 ONE = Decimal(1)
 PROBLEM = Problem(3, "sphere", True, Decimal(3))
@@ -36,11 +36,13 @@ def sums(rows: range, value: float) -> Report:
 
 
 def gather(task: Task, *reports: Report) -> Collected:
-    return collect(task, identity(encode_task(task)), [encode_reply([(encode_report(r), b"")]) for r in reports])
+    task_id = identity(encode_task(task))
+    mail = Mail.open([encode_reply([(encode_report(r), b"")]) for r in reports], [task_id])
+    return collect(task, task_id, mail)
 
 
 def test_order_of_arrival_changes_nothing() -> None:
-    reports = [bits(range(0, 3)), bits(range(3, 4)), bits(range(4, 10))]
+    reports = [bits(range(3)), bits(range(3, 4)), bits(range(4, 10))]
     results = [gather(LOCAL, *order) for order in itertools.permutations(reports)]
     for result in results:
         assert result.rows.tolist() == list(range(10))
@@ -51,7 +53,7 @@ def test_order_of_arrival_changes_nothing() -> None:
 
 
 def test_a_row_counts_once_whoever_comes_first() -> None:
-    twice = [bits(range(0, 5)), bits(range(4, 10)), bits(range(5, 10))]
+    twice = [bits(range(5)), bits(range(4, 10)), bits(range(5, 10))]
     results = [gather(LOCAL, *order) for order in itertools.permutations(twice)]
     assert len({(result.accepted, result.rejected) for result in results}) == 1
     assert len(results[0].rejected) == 1
@@ -59,7 +61,7 @@ def test_a_row_counts_once_whoever_comes_first() -> None:
 
 
 def test_sums_add_exactly_in_any_order() -> None:
-    parts = [sums(range(0, 3), 2.0**-40 * 3), sums(range(3, 9), -(2.0**-3)), sums(range(9, 10), 1.0)]
+    parts = [sums(range(3), 2.0**-40 * 3), sums(range(3, 9), -(2.0**-3)), sums(range(9, 10), 1.0)]
     for order in itertools.permutations(parts):
         result = gather(CENTRAL, *order)
         assert result.sums is not None
@@ -74,7 +76,6 @@ def swap(report: Report, **payload: object) -> Report:
 OTHER = Mechanism.of("randomized-response", epsilon=Decimal("0.5"))
 GOOD = bits(range(10))
 WRONG: dict[str, tuple[Task, Report]] = {
-    "another task": (LOCAL, replace(GOOD, task=bytes(32))),
     "other parameters": (LOCAL, replace(GOOD, mechanism=OTHER)),
     "not offered": (LOCAL, replace(GOOD, table=bytes(32))),
     "hash differs": (LOCAL, replace(GOOD, table=b"")),
@@ -114,9 +115,10 @@ def test_garbage_and_refusals_are_counted() -> None:
         encode_refusal(Refusal(bytes(32), Code.INTERNAL)),
         encode_reply([(encode_report(bits(range(10))), b"")]),
     ]
-    result = collect(LOCAL, task_id, replies)
+    mail = Mail.open([*replies, encode_reply([(encode_report(replace(GOOD, task=bytes(32))), b"")])], [task_id])
+    result = collect(LOCAL, task_id, mail)
     assert result.refusals == {Code.BUDGET_EXHAUSTED: 2}
-    assert len(result.rejected) == 2
+    assert len(mail.unread) == 3
     assert len(result.rows) == 10
 
 
@@ -129,4 +131,4 @@ def test_only_rows_that_were_asked_for() -> None:
     task = replace(LOCAL, rows=Runs.of([1, 3, 5]))
     result = gather(task, bits(range(1, 6, 2), task))
     assert result.rows.tolist() == [1, 3, 5]
-    assert gather(task, bits(range(0, 6), task)).rejected
+    assert gather(task, bits(range(6), task)).rejected
