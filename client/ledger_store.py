@@ -61,7 +61,7 @@ def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
 
 def create(path: Path, timeout: float) -> None:
     """Make the ledger where there is none, readable by its owner only; check the one that is there."""
-    with _available(path):
+    with _available(path, OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         with closing(_open(path, timeout)) as connection:
@@ -74,6 +74,8 @@ def create(path: Path, timeout: float) -> None:
                 connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("COMMIT")
             _recognise(connection, path)
+            if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+                raise LedgerUnavailable(f"{path}: expected an intact ledger, got a damaged one: restore the file")
 
 
 def reply_to(connection: sqlite3.Connection, task: bytes) -> bytes | None:
@@ -164,8 +166,8 @@ def _recognise(connection: sqlite3.Connection, path: Path) -> None:
 
 
 @contextmanager
-def _available(path: Path) -> Iterator[None]:
+def _available(path: Path, *others: type[Exception]) -> Iterator[None]:
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, *others) as error:
         raise LedgerUnavailable(f"{path}: expected a ledger that can be read, locked and written: {error}") from error

@@ -1,0 +1,112 @@
+"""What a node allows."""
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from client.policy import Policy
+from client.sources.table import Table
+from protocol.messages import Code, Mechanism
+from protocol.privacy import Unit
+from protocol.strict import StudyError
+from protocol.trust import SIGHT, Trust
+
+RR, KRR = (
+    Mechanism.of("randomized-response", epsilon=Decimal(1)),
+    Mechanism.of("k-randomized-response", epsilon=Decimal(1)),
+)
+
+
+def test_the_default_answers_local_tasks_only(desk: Any, votes: Table) -> None:
+    policy = Policy()
+    assert policy.check(desk.task(votes)) is None
+    assert policy.check(desk.task(votes, Trust.CLEAR)) is Code.TRUST_NOT_ALLOWED
+    assert policy.check(desk.task(votes, Trust.CENTRAL)) is Code.TRUST_NOT_ALLOWED
+
+
+def test_bounds_of_one_task(desk: Any, votes: Table) -> None:
+    task, policy = desk.task(votes, epsilon="1.5"), Policy(max_epsilon=Decimal("1.5"))
+    assert policy.check(task) is None
+    assert policy.check(replace(task, epsilon=Decimal("1.50001"))) is Code.EPSILON_ABOVE_CAP
+    assert policy.check(replace(task, unit=Unit.LABELER)) is Code.UNIT_NOT_ALLOWED
+    assert policy.check(replace(task, attempt=1)) is Code.ATTEMPT_NOT_ALLOWED
+    assert Policy(max_attempt=1).check(replace(task, attempt=1)) is None
+
+
+def test_the_simulation_allows_every_trust_model(desk: Any, votes: Table) -> None:
+    for trust in SIGHT:
+        assert Policy.simulation().check(desk.task(votes, trust)) is None
+    assert not Policy.simulation().capped
+
+
+def test_the_pick_prefers_what_was_answered_and_is_allowed() -> None:
+    assert Policy().pick((RR, KRR)) == RR
+    assert Policy().pick((RR, KRR), {KRR}) == KRR
+    only = Policy(mechanisms=frozenset({"k-randomized-response"}))
+    assert only.pick((RR, KRR), {RR}) == KRR
+    assert only.pick((RR,), {RR}) is None
+    assert Policy().pick(()) is None
+
+
+def test_a_node_file_is_read_exactly() -> None:
+    text = """
+    trust = ["local", "central"]
+    mechanisms = ["randomized-response"]
+    max_epsilon = 0.1
+    label_cap = 1.0
+    labeler_cap = 20
+    delta_cap = 1e-6
+    units = ["label"]
+    max_attempt = 2
+    """
+    policy = Policy.parse(tomllib.loads(text))
+    assert policy == Policy(
+        trusts=frozenset({Trust.LOCAL, Trust.CENTRAL}),
+        mechanisms=frozenset({"randomized-response"}),
+        max_epsilon=Decimal("0.1"),
+        label_cap=Decimal(1),
+        labeler_cap=Decimal(20),
+        delta_cap=Decimal("0.000001"),
+        max_attempt=2,
+    )
+    assert policy.capped
+    assert Policy.parse({"label_cap": "unlimited"}) == Policy()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({}, "expected the key 'label_cap'"),
+        ({"label_cap": 1, "max_epsilom": 1}, "unknown key 'max_epsilom'; did you mean 'max_epsilon'"),
+        ({"label_cap": 0}, "label_cap: expected a number > 0"),
+        ({"label_cap": float("nan")}, "label_cap to be finite"),
+        ({"label_cap": float("inf")}, "label_cap to be finite"),
+        ({"label_cap": "1"}, "expected a number or 'unlimited', got '1'"),
+        ({"label_cap": True}, "label_cap to be a number"),
+        ({"label_cap": 1, "trust": ["locl"]}, "did you mean 'local'"),
+        ({"label_cap": 1, "trust": []}, "expected a non-empty list"),
+        ({"label_cap": 1, "trust": "local"}, "expected a non-empty list"),
+        ({"label_cap": 1, "mechanisms": ["laplace"]}, "mechanisms: expected one of"),
+        ({"label_cap": 1, "units": ["row"]}, "units: expected one of"),
+        ({"label_cap": 1, "max_attempt": -1}, "max_attempt: expected an integer"),
+    ],
+)
+def test_what_a_node_file_does_not_say_clearly_is_an_error(content: dict[str, Any], message: str) -> None:
+    with pytest.raises(StudyError, match=message):
+        Policy.parse(content)
+
+
+@pytest.mark.parametrize("bad", [Decimal(0), Decimal(-1), Decimal("NaN"), Decimal("Infinity")])
+@pytest.mark.parametrize("name", ["max_epsilon", "label_cap", "labeler_cap", "delta_cap"])
+def test_a_bound_must_bound(name: str, bad: Decimal) -> None:
+    with pytest.raises(ValueError, match=f"expected {name} > 0 and finite"):
+        Policy(**{name: bad})  # type: ignore[arg-type]
+
+
+def test_a_policy_of_mechanisms_is_kept(desk: Any, votes: Table, refusal: Callable[..., Code]) -> None:
+    node = desk.node(votes, Policy(mechanisms=frozenset({"k-randomized-response"})))
+    assert refusal(node, desk.task(votes)) is Code.MECHANISM_NOT_ALLOWED
