@@ -9,8 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
+from client.labeler import Node, answer
 from client.sources.table import read_table
 from studies.cli import main
+from studies.fit import round as fit_round
 
 FILES = ("first_names.csv", "german_parties_2009.csv")
 ADDRESSED = ("--public-data", "--coins", "addressed", "--seed", "7")
@@ -107,6 +109,25 @@ def test_files_about_other_items_are_other_labels(
         words = (votes, "--trust", trust, "--epsilon", "1", "--state", tmp_path / "state")
         assert run(capsys, *words)["charged_labels"] == 2
         assert run(capsys, *words)["charged_labels"] == 0
+
+
+@pytest.mark.parametrize("trust", ["local", "central"])
+def test_no_name_crosses_the_border(
+    trust: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crossed: list[bytes] = []
+
+    def overheard(raw: bytes, node: Node) -> bytes:
+        reply = answer(raw, node)
+        crossed.extend((raw, reply))
+        return reply
+
+    monkeypatch.setattr(fit_round, "answer", overheard)
+    votes = write(tmp_path, "anna-labeler,apple-item,pear-item,apple-item", "bert-labeler,apple-item,pear-item,item_b")
+    run(capsys, votes, "--trust", trust, "--epsilon", "1", "--state", tmp_path / "state-folder")
+    assert len(crossed) == 2
+    for name in (b"labeler", b"item", b"apple", b"votes", b"state", str(tmp_path).encode()):
+        assert not any(name in raw.replace(b"items", b"") for raw in crossed)
 
 
 def test_weak_privacy_is_close_to_clear(votes: Path, capsys: pytest.CaptureFixture[str]) -> None:
