@@ -56,6 +56,7 @@ def run_command(args: argparse.Namespace) -> int:
 
 def report_command(args: argparse.Namespace) -> int:
     """`halftruth report`: tables in the terminal, plots and CSV files in the folder."""
+    from studies.report.facts import facts
     from studies.report.figures import draw_all
     from studies.report.sheets import write_sheets
 
@@ -66,6 +67,8 @@ def report_command(args: argparse.Namespace) -> int:
         console.print(tables.by_count(view, level))
         console.print(tables.details(view, level))
     console.print(tables.by_epsilon(view))
+    for line in facts(view, folder.record()):
+        console.print(line, highlight=False)
     figures = draw_all(view, folder.figures)
     sheets = write_sheets(folder, view)
     for path in [*(path for path in figures if path.suffix == ".png"), *sheets]:

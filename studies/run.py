@@ -17,7 +17,7 @@ from protocol.study import Cell
 from studies.folder import Folder, merge, prepare
 from studies.load import Loaded
 from studies.parts import part_path
-from studies.unit import UnitError, one_thread, run_unit, start_worker, work
+from studies.unit import UnitError, deaf, one_thread, run_unit, start_worker, work
 
 OVERHEAD = 3000  # what a repetition costs besides its rows, in rows: for the estimate of the time left
 
@@ -106,7 +106,8 @@ def _in_workers(
             jobs, get_context("spawn"), initializer=start_worker, initargs=(loaded, clients, folder.parts)
         )
         try:
-            futures = {pool.submit(work, cell): cell for cell in missing}
+            with deaf():
+                futures = {pool.submit(work, cell): cell for cell in missing}
             for future in as_completed(futures):
                 yield futures[future], future.result()
         except BrokenProcessPool:

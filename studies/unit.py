@@ -67,6 +67,19 @@ def one_thread() -> Iterator[None]:
                 os.environ[name] = value
 
 
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Processes started here never hear Ctrl-C, not even before their first line; this thread hears it afterwards."""
+    if os.name != "posix":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _end_with(sentinel: int) -> None:
     connection.wait([sentinel])
     os._exit(1)

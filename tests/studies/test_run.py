@@ -88,6 +88,7 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_goes_on(study_path: Path, fini
     kept = list(tmp_path.glob("parts/*"))
     assert f"{len(kept)} of 60 units" in error
     assert "--resume" in error
+    assert "Traceback" not in error
     assert not (tmp_path / "results.parquet").exists()
     with pytest.raises(StudyError, match=rf"{len(kept)} finished units.*--resume.*--overwrite"):
         run(load(study_path), tmp_path, jobs=1)

@@ -1,7 +1,7 @@
 """table-8.2.toml against the tables of an independent prototype, in both modes.
 
-Two fixed runs are compared cell by cell: at most max(1, cells / 1000) means beyond 4 joint standard errors, none beyond 6.
-The seed was chosen before the first look.
+Two fixed runs are compared cell by cell: at most max(1, cells / 1000) means beyond 4 joint standard errors, none
+beyond 6. The seed was chosen before the first look.
 """
 
 import csv
