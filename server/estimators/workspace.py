@@ -55,7 +55,7 @@ class Workspace:
 
 
 def logistic_minimum(features: Features, mean: Array, bound: float, ridge: float) -> Minimum:
-    """argmin A(u) - mean . u + ridge ||u||^2 / 2 over ||u|| <= bound, to a decrement of min(1e-15, 1e-8 / n).
+    """argmin A(u) - mean . u + ridge ||u||^2 / 2 over ||u|| <= bound, to a decrement of 1e-20.
 
     Starts at the minimiser with A averaged over a sample of rows, where there are many.
     Raises EstimationError where bound is inf and there is no minimiser.
@@ -65,8 +65,7 @@ def logistic_minimum(features: Features, mean: Array, bound: float, ridge: float
     if features.sample is not None:
         with suppress(EstimationError):  # a sample may lack what all rows have
             start = logistic_minimum(features.sample, mean, bound, ridge).u
-    tolerance = min(1e-15, 1e-8 / features.count)
-    return descend(_penalised(features, mean, ridge), start, bound, features.reach, tolerance, exact=True)
+    return descend(_penalised(features, mean, ridge), start, bound, features.reach, 1e-20, exact=True)
 
 
 def _penalised(features: Features, mean: Array, ridge: float) -> Objective:
