@@ -36,7 +36,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
     Raises LedgerUnavailable.
     """
-    with _available(path), closing(_open(path, timeout=5.0)) as connection:
+    with _available(path, sqlite3.Error), closing(_open(path, timeout=5.0)) as connection:
         connection.execute("PRAGMA query_only = ON")
         _recognise(connection, path)
         yield connection
@@ -48,7 +48,7 @@ def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
 
     Raises LedgerUnavailable where the ledger cannot be locked within `timeout` seconds, read or written.
     """
-    with _available(path), closing(_open(path, timeout)) as connection:
+    with _available(path, sqlite3.Error), closing(_open(path, timeout)) as connection:
         # FULL would not sync the folder after the journal is deleted: a power cut could undo a commit already answered.
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA temp_store = MEMORY")
@@ -61,7 +61,7 @@ def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
 
 def create(path: Path, timeout: float) -> None:
     """Make the ledger where there is none, readable by its owner only; check the one that is there."""
-    with _available(path, OSError):
+    with _available(path, sqlite3.Error, OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         with closing(_open(path, timeout)) as connection:
@@ -166,8 +166,8 @@ def _recognise(connection: sqlite3.Connection, path: Path) -> None:
 
 
 @contextmanager
-def _available(path: Path, *others: type[Exception]) -> Iterator[None]:
+def _available(path: Path, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
-    except (sqlite3.Error, *others) as error:
+    except errors as error:
         raise LedgerUnavailable(f"{path}: expected a ledger that can be read, locked and written: {error}") from error

@@ -22,16 +22,18 @@ UNLIMITED = "unlimited"
 class Policy:
     """A node's rules. The default answers randomised labels only; a clear or exact contribution must be written down.
 
-    `mechanisms` None allows all that this program knows. `max_epsilon` bounds one task. Caps bound totals over all
-    tasks, kept by the ledger: `label_cap` and `delta_cap` of one label, `labeler_cap` of one labeler (a labeler with m
-    labels spends m epsilon). None is no bound. Clear labels have no budget, so caps do not bound a trust in CLEAR.
+    `mechanisms` None allows all that this program knows. `max_epsilon` bounds one task; beyond the default of 10 a
+    randomised label is flipped once in 22,000 times and hides little. Caps bound totals over all tasks, kept by the
+    ledger: `label_cap` and `delta_cap` of one label, `labeler_cap` of one labeler (a labeler with m labels spends
+    m epsilon; group privacy multiplies delta by more than m, which no cap bounds). None is no bound. Clear labels have
+    no budget, so nothing bounds a trust in CLEAR.
 
     Raises ValueError for a bound that is not positive.
     """
 
     trusts: frozenset[Trust] = frozenset({Trust.LOCAL})
     mechanisms: frozenset[str] | None = None
-    max_epsilon: Decimal | None = None
+    max_epsilon: Decimal | None = Decimal(10)
     label_cap: Decimal | None = None
     labeler_cap: Decimal | None = None
     delta_cap: Decimal | None = None
@@ -52,7 +54,7 @@ class Policy:
     @classmethod
     def simulation(cls) -> "Policy":
         """For a client without a node file: its labels are synthetic, so every trust model is allowed."""
-        return cls(trusts=frozenset(SIGHT), max_attempt=MOST_ATTEMPTS)
+        return cls(trusts=frozenset(SIGHT), max_epsilon=None, max_attempt=MOST_ATTEMPTS)
 
     @classmethod
     def parse(cls, content: Mapping[str, Any], place: str = "policy") -> "Policy":

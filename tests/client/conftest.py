@@ -23,7 +23,7 @@ from protocol.store import FeatureStore
 from protocol.trust import Trust
 
 Row = tuple[str, str, str, str]
-ALL = Policy(trusts=frozenset({Trust.CLEAR, Trust.LOCAL, Trust.CENTRAL}))
+ALL = Policy(trusts=frozenset({Trust.CLEAR, Trust.LOCAL, Trust.CENTRAL}), max_epsilon=None)
 
 
 class Desk:

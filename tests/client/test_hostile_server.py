@@ -64,7 +64,7 @@ def test_no_guise_of_a_task_gives_a_second_answer(desk: Any, votes: Table, ask: 
 
 
 def test_epsilons_that_give_one_table_are_one_channel(desk: Any, votes: Table, ask: Ask, bits: Any) -> None:
-    node = desk.node(votes, Policy(label_cap=Decimal(100)))
+    node = desk.node(votes, Policy(label_cap=Decimal(200), max_epsilon=None))
     first = bits(ask(node, desk.task(votes, epsilon="60.1")))
     assert (bits(ask(node, desk.task(votes, epsilon="61"))) == first).all()
     assert labels_charged(desk) == [5, 0]

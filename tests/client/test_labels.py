@@ -2,10 +2,12 @@
 
 import copy
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import client
 from client.labels import Labels
 
 HIDDEN = Labels(np.array([1, 0, 1], dtype=np.uint8))
@@ -38,6 +40,13 @@ def test_values_are_a_read_only_copy() -> None:
     assert labels.reveal().tolist() == [1, 1]
     with pytest.raises(ValueError, match="read-only"):
         labels.reveal()[0] = 0
+
+
+def test_few_places_look_at_labels() -> None:
+    """A new one is a decision: it is written here."""
+    package = Path(client.__file__ or "").parent
+    found = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if ".reveal()" in path.read_text()}
+    assert found == {"labeler.py", "sources/table.py"}
 
 
 @pytest.mark.parametrize("values", [np.array([1, 0]), np.zeros((2, 2), dtype=np.uint8), np.array([0.5])])

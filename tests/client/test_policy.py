@@ -40,7 +40,15 @@ def test_bounds_of_one_task(desk: Any, votes: Table) -> None:
 def test_the_simulation_allows_every_trust_model(desk: Any, votes: Table) -> None:
     for trust in SIGHT:
         assert Policy.simulation().check(desk.task(votes, trust)) is None
+    assert Policy.simulation().check(desk.task(votes, epsilon="1000")) is None
     assert not Policy.simulation().capped
+
+
+def test_the_default_refuses_a_level_that_hides_little(desk: Any, votes: Table) -> None:
+    assert Policy().check(desk.task(votes, epsilon="10")) is None
+    assert Policy().check(desk.task(votes, epsilon="10.000000001")) is Code.EPSILON_ABOVE_CAP
+    assert Policy.parse({"label_cap": 1}).max_epsilon == 10
+    assert Policy.parse({"label_cap": 1, "max_epsilon": "unlimited"}).max_epsilon is None
 
 
 def test_the_pick_prefers_what_was_answered_and_is_allowed() -> None:
