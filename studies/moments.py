@@ -28,8 +28,8 @@ def gram(rows: Floats, weights: Floats | None = None) -> Floats:
 def dot(rows: Floats, theta: Floats) -> Floats:
     """rows . theta by a plain loop over coordinates; shape (n,)."""
     z = np.zeros(len(rows))
-    for j in range(rows.shape[1]):
-        z += rows[:, j] * theta[j]
+    for column, factor in zip(rows.T, theta, strict=True):
+        z += column * factor
     return z
 
 

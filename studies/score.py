@@ -29,9 +29,10 @@ class Scorer:
     def __init__(self, study: Study, theta: Floats) -> None:
         self._study = study
         self._theta = theta
-        self._test = fresh(study.problem, study.seed, TEST_ROWS)
+        self._test = np.asfortranarray(fresh(study.problem, study.seed, TEST_ROWS))
         self._z = dot(self._test, theta)
         self._chance = expit(self._z)
+        self._partition = _partition(self._z)
 
     def covariance(self, n: int, repetition: int) -> Floats:
         """Sigma_D = (1/n) sum_i u_i u_i^T of a repetition's features in reduced coordinates, shape (p, p)."""
@@ -49,7 +50,7 @@ class Scorer:
         gap = estimate - self._theta
         reduced = coordinates(self._study.problem, gap)
         z = dot(self._test, estimate)
-        divergence = np.logaddexp(0.0, z) - np.logaddexp(0.0, self._z) - self._chance * (z - self._z)
+        divergence = _partition(z) - self._partition - self._chance * (z - self._z)
         right = np.where(z > 0, self._chance, 1.0 - self._chance)
         return Score(
             error_l2=float(np.sqrt((gap * gap).sum())),
@@ -57,3 +58,9 @@ class Scorer:
             excess_log_loss=max(0.0, float(divergence.mean())),
             accuracy=float(right.mean()),
         )
+
+
+def _partition(z: Floats) -> Floats:
+    """log(1 + e^z), without overflow."""
+    values: Floats = np.maximum(z, 0.0) + np.log(1.0 + np.exp(-np.abs(z)))
+    return values
