@@ -18,7 +18,7 @@ def cumulant(columns: Array, scales: Array, u: Array) -> tuple[float, Array, Arr
     """A(u), its gradient (1/n) sum_i (sigma(z_i) - 1/2) v_i and its Hessian (1/n) sum_i sigma'(z_i) v_i v_i' / w_i.
 
     columns (p, n), scales (n,) or (0,), u (p,).
-    Source: Chowdhury, Zhou, Natarajan 2024, equation (5), in the form derived in docs/PRIVACY.md.
+    Source: Chowdhury, Zhou, Natarajan 2024, equation (5), in the form derived in docs/ESTIMATORS.md.
     """
     p, n = columns.shape
     gradient, hessian, value = np.zeros(p), np.zeros((p, p)), 0.0

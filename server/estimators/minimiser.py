@@ -16,7 +16,7 @@ def mle(known: Workspace, options: Options) -> Estimate:
     Guarantee: that of S; this is post-processing of S and of public features.
     Covariance: that of `debiased` at contrast 1; H and V differ where rows have clipping weights.
     Raises ValueError for randomised labels, EstimationError where bound is inf and there is no minimiser.
-    Source: Chowdhury, Zhou, Natarajan 2024, Algorithm 2; as a function of S: derived, see docs/PRIVACY.md.
+    Source: Chowdhury, Zhou, Natarajan 2024, Algorithm 2; as a function of S: derived, see docs/ESTIMATORS.md.
     """
     contrast = known.evidence.contrast
     if contrast != 1.0:
@@ -32,7 +32,7 @@ def debiased(known: Workspace, options: Options) -> Estimate:
     Covariance: (H^-1 V H^-1 + H^-2 noise_stddev^2 / (n c^2)) / n with H = A''(u) + ridge I and
     V = (1/n) sum (sigma'(z_i) + flip keep / c^2) v_i v_i'; None on the boundary or where the ridge's bias counts.
     Raises EstimationError where bound is inf and there is no minimiser.
-    Source: Chowdhury, Zhou, Natarajan 2024, equation (6); covariance: derived, see docs/PRIVACY.md.
+    Source: Chowdhury, Zhou, Natarajan 2024, equation (6); covariance: derived, see docs/ESTIMATORS.md.
     """
     evidence = known.evidence
     minimum = known.minimum(evidence.contrast, options.bound, options.ridge)
@@ -53,7 +53,7 @@ def naive(known: Workspace, options: Options) -> Estimate:
     argmin over ||u|| <= bound of A(u) - S . u / n + ridge ||u||^2 / 2. No interval: it would cover the wrong value.
     Guarantee: that of the reported labels; this is post-processing.
     Raises EstimationError where bound is inf and there is no minimiser.
-    Source: derived, see docs/PRIVACY.md.
+    Source: derived, see docs/ESTIMATORS.md.
     """
     return with_interval(known.minimum(1.0, options.bound, options.ridge), None)
 

@@ -23,7 +23,7 @@ def rr_mle(known: Workspace, options: Options) -> Estimate:
     Guarantee: that of the reported labels; this is post-processing.
     Covariance: I^-1 / n, I the expected information at u; None on the boundary or where the ridge's bias counts.
     Raises ValueError for evidence without labels, EstimationError where bound is inf and there is no minimiser.
-    Source: Chowdhury, Zhou, Natarajan 2024, equation (3); covariance: derived, see docs/PRIVACY.md.
+    Source: Chowdhury, Zhou, Natarajan 2024, equation (3); covariance: derived, see docs/ESTIMATORS.md.
     """
     matching = options.ridge / known.evidence.contrast**2  # the de-biased loss is 1 / c^2 times as steep
     start = np.zeros(known.evidence.rows.shape[1])
@@ -50,7 +50,7 @@ def rr_map(known: Workspace, options: Options) -> Estimate:
     Covariance: (n I + I / tau^2)^-1, the Laplace approximation of the posterior's: its intervals are credible
     intervals under the prior, and cover as often as they say only where the labels outweigh it.
     Raises ValueError for evidence without labels, or for a ridge beside tau.
-    Source: derived, see docs/PRIVACY.md.
+    Source: derived, see docs/ESTIMATORS.md.
     """
     if options.ridge != 0.0:
         raise ValueError(f"expected ridge = 0 for rr-map, whose prior is tau, got {options.ridge}")

@@ -59,7 +59,7 @@ def logistic_minimum(features: Features, mean: Array, bound: float, ridge: float
 
     Starts at the minimiser with A averaged over a sample of rows, where there are many.
     Raises EstimationError where bound is inf and there is no minimiser.
-    Source: Chowdhury, Zhou, Natarajan 2024, equation (6), in the form derived in docs/PRIVACY.md.
+    Source: Chowdhury, Zhou, Natarajan 2024, equation (6), in the form derived in docs/ESTIMATORS.md.
     """
     start = np.zeros(len(mean))
     if features.sample is not None:
