@@ -32,11 +32,10 @@ from studies.summary import Summary
 
 TITLE = "L2 error of the reward parameter (true error, not divided by √n)"
 HOW = (
-    "Markers: mean over {count} repetitions with 95 % interval. Solid lines: theory (root mean square error, "
-    "slightly above the mean), nothing fitted.\nDashed lines join the markers of arms without a formula."
+    "Markers: mean over {repetitions} with 95 % interval; dashed lines join them where there is no formula.\n"
+    "Solid lines: theory with nothing fitted (root mean square error, slightly above the mean)."
 )
 CURVE_POINTS = 25
-COLUMNS = 3
 
 Point = tuple[float, int, Level]  # x on the axis, and where in the grid it is
 
@@ -58,8 +57,9 @@ def draw_all(view: View, folder: Path) -> list[Path]:
 def overview(view: View) -> Figure:
     """Small multiples: error against n, one panel a privacy level, common axes, and a legend by trust model."""
     levels = view.levels
-    columns = min(COLUMNS, len(levels) + 1)
-    lines = -(-(len(levels) + 1) // columns)
+    cells = len(levels) + 1
+    columns = 2 if cells in (2, 4) else 3
+    lines = -(-cells // columns)
     figure = Figure(figsize=(4.1 * columns, 3.6 * lines + 0.8), layout="constrained")
     grid = figure.subplots(lines, columns, squeeze=False).ravel()
     limits = _limits(view, [point for level in levels for point in _counts(view, level)])
@@ -169,7 +169,7 @@ def _legend(axes: Axes, view: View) -> None:
 
 def _head(figure: Figure, view: View) -> None:
     figure.suptitle(TITLE, x=0.01, ha="left", fontsize=12.5, fontweight="bold")
-    lines = [view.describe() + ".", HOW.format(count=view.loaded.study.repetitions)]
+    lines = [view.describe() + ".", HOW.format(repetitions=view.repetitions())]
     figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=8.5)
 
 

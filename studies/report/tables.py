@@ -8,7 +8,7 @@ from studies.report.arms import HEADINGS
 from studies.report.view import Level, View
 from studies.summary import Moments, Summary
 
-_NOTE = "mean ± standard error over {count} repetitions; bold: best of its kind; dim: no better than the answer 0"
+_NOTE = "mean ± standard error over {repetitions}; bold: best of its kind; dim: no better than the answer 0"
 
 _DETAILS = (
     "boundary: estimates on the ball; coverage: truth in its 95 % interval; "
@@ -48,7 +48,7 @@ def details(view: View, level: Level) -> Table:
 
 
 def _table(view: View, title: str, heads: list[str], note: str = _NOTE) -> Table:
-    note = note.format(count=view.loaded.study.repetitions)
+    note = note.format(repetitions=view.repetitions())
     table = Table(title=title, caption=note, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.title_justify = table.caption_justify = "left"
     table.add_column("", no_wrap=True)

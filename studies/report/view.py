@@ -126,6 +126,11 @@ class View:
         """A level without its delta where the grid has one only."""
         return str(replace(level, delta=None) if len(self.loaded.study.grid.delta) < 2 else level)
 
+    def repetitions(self) -> str:
+        """How many repetitions there are, in words."""
+        count = self.loaded.study.repetitions
+        return f"{count} repetition" + ("" if count == 1 else "s")
+
     def describe(self) -> str:
         """The study in one line, for captions."""
         study = self.loaded.study
