@@ -177,6 +177,19 @@ def decode_reply(raw: bytes) -> list[Signed] | Refusal:
     return [Signed(decode_report(item.report), item.report, item.signature) for item in message.reports]
 
 
+# Bundles
+
+
+def encode_bundle(messages: list[bytes]) -> bytes:
+    """Several messages as one: a cell's tasks on their way out, their replies on their way back."""
+    return wire.Bundle(messages=messages).SerializeToString(deterministic=True)
+
+
+def decode_bundle(raw: bytes) -> list[bytes]:
+    """Read a bundle; its messages are not decoded yet. Raises WireError."""
+    return list(_parse(wire.Bundle(), raw, "bundle").messages)
+
+
 # Parts
 
 

@@ -558,3 +558,21 @@ class Reply(google.protobuf.message.Message):
     def ClearField(self, field_name: typing.Literal["refusal", b"refusal", "reports", b"reports"]) -> None: ...
 
 global___Reply = Reply
+
+@typing.final
+class Bundle(google.protobuf.message.Message):
+    """Several messages in one: a cell's tasks out, their replies back."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: builtins.int
+    @property
+    def messages(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
+    def __init__(
+        self,
+        *,
+        messages: collections.abc.Iterable[builtins.bytes] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["messages", b"messages"]) -> None: ...
+
+global___Bundle = Bundle

@@ -14,7 +14,14 @@ FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parents[1]))
 
 from protocol import halftruth_pb2 as wire  # noqa: E402
-from protocol.codec import encode_refusal, encode_reply, encode_report, encode_task, identity  # noqa: E402
+from protocol.codec import (  # noqa: E402
+    encode_bundle,
+    encode_refusal,
+    encode_reply,
+    encode_report,
+    encode_task,
+    identity,
+)
 from protocol.mechanisms import channel  # noqa: E402
 from protocol.messages import (  # noqa: E402
     Code,
@@ -102,6 +109,8 @@ def good() -> dict[str, tuple[str, bytes]]:
         "report_bits": ("report", encode_report(BITS)),
         "report_sums": ("report", encode_report(SUMS)),
         "reply_two_reports": ("reply", encode_reply([(encode_report(BITS), b""), (encode_report(SUMS), b"s" * 64)])),
+        "bundle": ("bundle", encode_bundle([encode_task(LOCAL), encode_task(CLEAR)])),
+        "bundle_empty": ("bundle", encode_bundle([])),
         "reply_refusal": ("reply", encode_refusal(Refusal(BITS.task, Code.BUDGET_EXHAUSTED))),
     }
 
@@ -172,6 +181,7 @@ def bad() -> dict[str, tuple[str, bytes]]:
         "bad_report_no_coins": ("report", payload(lambda m: setattr(m, "coins", 0))),
         "bad_report_no_mechanism": ("report", payload(lambda m: m.ClearField("mechanism"))),
         "bad_report_no_numerics": ("report", payload(lambda m: setattr(m, "numerics", b""))),
+        "bad_bundle_of_another_kind": ("bundle", encode_refusal(Refusal(BITS.task, Code.INTERNAL))),
         "bad_reply_empty": ("reply", b""),
         "bad_reply_refusal_without_a_code": (
             "reply",
