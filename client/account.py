@@ -106,11 +106,10 @@ class Account:
         sums = self._owner_sums(charge.epsilon, counts, policy.labeler_cap)
         order = self.fresh[np.argsort(self.labels.ids[self.fresh])]
         ids, kind_of = self.labels.ids[order].tolist(), self.labels.kinds[order].tolist()
-        totals = ((key, *after[kind]) for key, kind in zip(ids, kind_of, strict=True))
+        totals = ((*after[kind], key) for key, kind in zip(ids, kind_of, strict=True))
         pairs = zip(self.payers.kinds[paying].tolist(), counts[paying].tolist(), strict=True)
-        set_totals(
-            connection, totals, zip(self.payers.ids[paying].tolist(), (sums[pair] for pair in pairs), strict=True)
-        )
+        owners = zip((sums[pair] for pair in pairs), self.payers.ids[paying].tolist(), strict=True)
+        set_totals(connection, totals, owners)
         return len(order), len(paying)
 
     def answer(self, connection: Connection, draw: Draw) -> NDArray[np.uint8]:

@@ -117,11 +117,11 @@ def look_up(
 
 
 def set_totals(
-    connection: sqlite3.Connection, labels: Iterable[tuple[int, str, str]], labelers: Iterable[tuple[int, str]]
+    connection: sqlite3.Connection, labels: Iterable[tuple[str, str, int]], labelers: Iterable[tuple[str, int]]
 ) -> None:
-    """Totals after a charge: (id, epsilon, delta) of labels, (id, epsilon) of labelers."""
-    connection.executemany("UPDATE label SET epsilon = ?2, delta = ?3 WHERE id = ?1", labels)
-    connection.executemany("UPDATE labeler SET epsilon = ?2 WHERE id = ?1", labelers)
+    """Totals after a charge: (epsilon, delta, id) of labels, (epsilon, id) of labelers."""
+    connection.executemany("UPDATE label SET epsilon = ?, delta = ? WHERE id = ?", labels)
+    connection.executemany("UPDATE labeler SET epsilon = ? WHERE id = ?", labelers)
 
 
 def keep_answers(connection: sqlite3.Connection, channel: int, labels: Iterable[int], symbols: Iterable[int]) -> None:
