@@ -11,7 +11,7 @@ STUDY = """
 [study]
 name = "small"
 seed = 11
-repetitions = 30
+repetitions = 20
 
 [problem]
 kind = "pairwise"
@@ -22,7 +22,7 @@ bound = 3.0
 sum_zero = true
 
 [grid]
-n = [150, 2000]
+n = [150, 1000]
 epsilon = [0.5, 2.0]
 delta = [1e-5]
 

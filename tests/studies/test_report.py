@@ -57,7 +57,7 @@ def test_the_report_command_makes_every_file(
     with (out / "summary.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(METRICS) * 2 * (2 * 8 + 3)
-    assert {row["repetitions"] for row in rows} == {"30"}
+    assert {row["repetitions"] for row in rows} == {"20"}
     with (out / "paired.csv").open(encoding="utf-8") as file:
         pairs = list(csv.DictReader(file))
     assert len(pairs) == len(METRICS) * 2 * (2 * (8 * 3 + 8 * 7 // 2) + 3)
@@ -86,7 +86,7 @@ def test_the_best_of_its_kind_is_bold_and_the_useless_is_dim(view: View) -> None
                 elif name == best and trust is not None:
                     assert re.search(rf"\x1b\[1m{cell}", text)
     assert "ε = 0.5" in text
-    assert "n = 2,000" in text
+    assert "n = 1,000" in text
 
 
 def test_tables_fit_a_terminal(view: View) -> None:
@@ -135,7 +135,7 @@ def test_every_arm_with_a_formula_has_its_curve(view: View) -> None:
 
 def test_a_study_without_claims_and_one_with_two_deltas(study_text: str, tmp_path: Path) -> None:
     clear, central = study_text.split("[[arm]]")[1], study_text.split("[[arm]]")[9]
-    head = study_text.split("[[arm]]")[0].replace("repetitions = 30", "repetitions = 2").replace("150, 2000", "150")
+    head = study_text.split("[[arm]]")[0].replace("repetitions = 20", "repetitions = 2").replace("150, 1000", "150")
     bare = "\n".join(line for line in head.splitlines() if not line.startswith(("epsilon", "delta")))
     names = {}
     for name, text in (

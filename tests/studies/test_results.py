@@ -87,7 +87,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 def test_a_run_has_every_row_once(finished: Path, study_path: Path) -> None:
     loaded, found = load(study_path), results.read(finished / "results.parquet")
     claims = [arm for arm in loaded.study.arms if arm.trust in (Trust.LOCAL, Trust.CENTRAL)]
-    assert len(found) == 2 * 30 * (2 * len(claims) + len(loaded.study.arms) - len(claims))
+    assert len(found) == 2 * 20 * (2 * len(claims) + len(loaded.study.arms) - len(claims))
     frame = found.to_pandas()
     clear = frame[frame.trust.isin(["clear", "none"])]
     private = frame[frame.trust.isin(["local", "central"])]

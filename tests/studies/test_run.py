@@ -67,11 +67,9 @@ def test_any_block_size(study_path: Path, finished: Path, tmp_path: Path, block:
     assert bytes_of(tmp_path) == bytes_of(finished)
 
 
-@pytest.mark.parametrize("threads", ["1", "2"])
-def test_any_number_of_threads_of_the_linear_algebra(
-    study_path: Path, finished: Path, tmp_path: Path, threads: str
-) -> None:
-    process = start(study_path, tmp_path, "--jobs", "1", **dict.fromkeys(THREAD_COUNTS, threads))
+def test_any_number_of_threads_of_the_linear_algebra(study_path: Path, finished: Path, tmp_path: Path) -> None:
+    threads = 1 + (os.cpu_count() == 1)  # `finished` has one for every core
+    process = start(study_path, tmp_path, "--jobs", "1", **dict.fromkeys(THREAD_COUNTS, str(threads)))
     out, error = process.communicate(timeout=120)
     assert process.returncode == 0, error
     assert bytes_of(tmp_path) == bytes_of(finished)
@@ -86,7 +84,7 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_goes_on(study_path: Path, fini
     assert process.returncode == 130, error
     wait_for_group(process.pid)
     kept = list(tmp_path.glob("parts/*"))
-    assert f"{len(kept)} of 60 units" in error
+    assert f"{len(kept)} of 40 units" in error
     assert "--resume" in error
     assert "Traceback" not in error
     assert not (tmp_path / "results.parquet").exists()
@@ -94,14 +92,14 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_goes_on(study_path: Path, fini
         run(load(study_path), tmp_path, jobs=1)
     before = {path: path.stat().st_mtime_ns for path in kept}
     done: list[tuple[int, int]] = []
-    run(load(study_path), tmp_path, jobs=2, resume=True, block=30, progress=lambda *now: done.append(now))
+    run(load(study_path), tmp_path, jobs=2, resume=True, block=20, progress=lambda *now: done.append(now))
     assert bytes_of(tmp_path) == bytes_of(finished)
     assert before == {path: path.stat().st_mtime_ns for path in kept}
-    assert len(list(tmp_path.glob("parts/*"))) == 60
+    assert len(list(tmp_path.glob("parts/*"))) == 40
     assert 0 < done[0][0] < done[0][1] == done[-1][0]
     sessions = json.loads((tmp_path / "study.json").read_text())["sessions"]
     assert len(sessions[0]["unit_seconds"]) <= len(kept)
-    assert len(sessions[1]["unit_seconds"]) == 60 - len(kept)
+    assert len(sessions[1]["unit_seconds"]) == 40 - len(kept)
 
 
 def test_a_killed_run_leaves_no_worker_behind_and_resumes(study_path: Path, finished: Path, tmp_path: Path) -> None:
@@ -157,13 +155,13 @@ def test_a_damaged_part_is_named(study_path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_failed_unit_says_which_and_why_and_keeps_the_others(study_text: str, tmp_path: Path, jobs: int) -> None:
     study = tmp_path / "study.toml"
-    text = study_text.replace("bound = 3.0\n", "").replace("n = [150, 2000]", "n = [2, 2000]")
-    study.write_text(text.replace("repetitions = 30", "repetitions = 1"))
+    text = study_text.replace("bound = 3.0\n", "").replace("n = [150, 1000]", "n = [2, 1000]")
+    study.write_text(text.replace("repetitions = 20", "repetitions = 1"))
     out = tmp_path / "out"
     with pytest.raises(UnitError, match=r"n = 2, repetitions 0\.\.0: .*minimiser") as caught:
         run(load(study), out, jobs=jobs)
     assert "theta" not in str(caught.value)
-    assert [path.name[:11] for path in out.glob("parts/*")] == ["n0000002000"]
+    assert [path.name[:11] for path in out.glob("parts/*")] == ["n0000001000"]
 
 
 def test_study_json_says_what_was_run_and_where(finished: Path, study_path: Path) -> None:
