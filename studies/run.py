@@ -55,6 +55,8 @@ def run(
     for name, value in (("jobs", jobs), ("clients", clients), ("block", block)):
         if value is not None and value < 1:
             raise StudyError(f"--{name}: expected at least 1, got {value}")
+    if clients > min(loaded.study.grid.n):
+        raise StudyError(f"--clients: expected at most the smallest n = {min(loaded.study.grid.n)}, got {clients}")
     folder = Folder(out)
     units = prepare(folder, loaded, block, resume, overwrite)
     _play_missing(folder, loaded, units, jobs or os.cpu_count() or 1, clients, progress)

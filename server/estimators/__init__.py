@@ -7,7 +7,6 @@ from server.estimators.minimiser import debiased, mle, naive
 from server.estimators.randomized import rr_map, rr_mle
 from server.estimators.sgd import debiased_sgd, sgd
 from server.estimators.workspace import Workspace
-from server.estimators.zero import zero
 
 Estimator = Callable[[Workspace, Options], Estimate]
 
@@ -19,5 +18,4 @@ ESTIMATORS: dict[str, Estimator] = {
     "rr-mle": rr_mle,
     "rr-map": rr_map,
     "naive": naive,
-    "zero": zero,
 }

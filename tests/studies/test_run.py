@@ -173,3 +173,10 @@ def test_study_json_says_what_was_run_and_where(finished: Path, study_path: Path
     assert record["machine"]["cores"] == os.cpu_count()
     (session,) = record["sessions"]
     assert sum(session["unit_seconds"].values()) <= session["seconds"] + 0.01
+
+
+def test_more_clients_than_rows_are_refused(study_path: Path, tmp_path: Path) -> None:
+    loaded = load(study_path)
+    with pytest.raises(StudyError, match="at most the smallest n"):
+        run(loaded, tmp_path / "out", clients=min(loaded.study.grid.n) + 1)
+    assert not (tmp_path / "out").exists()

@@ -80,9 +80,3 @@ def test_features_at_hand_change_no_bit() -> None:
             for features in (None, Features.of(rows, None))
         )
         np.testing.assert_array_equal(one, other)
-
-
-def test_zero_is_zero() -> None:
-    found = ESTIMATORS["zero"](Workspace(Evidence(**GOOD)), Options(1.0))
-    np.testing.assert_array_equal(found.u, np.zeros(2))
-    assert found.covariance is None
