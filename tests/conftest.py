@@ -10,7 +10,7 @@ SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
 
 def shared_folder(name: str) -> Path:
-    """A folder of data that lies beside the checkout; a user's machine without it skips, continuous integration fails."""
+    """A folder of data beside the checkout: without it a user's machine skips, continuous integration fails."""
     folder = SHARED / name
     if not folder.is_dir():
         if os.environ.get("CI") == "true":
