@@ -1,0 +1,124 @@
+"""A study as flat scalars: the same study comes out; what does not fit is named."""
+
+import tomllib
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol.problem import Problem
+from protocol.runconfig import DEFAULT_STUDY, RunConfig, read, write
+from protocol.strict import StudyError
+from protocol.study import Grid, Study, cells, parse
+
+TOML = Path(__file__).resolve().parents[2] / "studies" / "toml"
+
+
+def written(study: Study) -> Study:
+    return read(write(study)).study
+
+
+def public(path: Path) -> Study:
+    content = tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
+    del content["problem"]["theta"]
+    for arm in content["arm"]:
+        if isinstance(arm.get("radius"), dict):
+            arm["radius"] = arm["radius"]["gaussian"]
+    return parse(content)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in TOML.glob("*.toml")))
+def test_a_shipped_study_comes_out_as_it_went_in(name: str) -> None:
+    study = public(TOML / name)
+    again = written(study)
+    assert again.fingerprint == study.fingerprint
+    assert repr(again.grid) == repr(study.grid) and repr(again.arms) == repr(study.arms)
+    assert repr(again.problem) == repr(study.problem)
+
+
+decimals = st.decimals("1e-9", "1e9", allow_nan=False).map(lambda value: Decimal(f"{value:.20g}"))
+
+
+@given(
+    name=st.text(min_size=1).filter(lambda text: text.isprintable() or "\x7f" in text or "\n" in text),
+    seed=st.integers(0, (1 << 128) - 1),
+    epsilon=st.lists(decimals, min_size=1, unique=True),
+    bound=st.none() | decimals,
+    tau=decimals,
+)
+def test_every_digit_comes_out_as_it_went_in(
+    name: str, seed: int, epsilon: list[Decimal], bound: Decimal | None, tau: Decimal
+) -> None:
+    study = read({}).study
+    arms = tuple(replace(arm, options=(("tau", tau),)) if arm.estimator == "rr-map" else arm for arm in study.arms)
+    grid = Grid((1, 1000), tuple(sorted(epsilon)), (Decimal("1E-5"),))
+    study = Study(name, seed, 3, replace(study.problem, bound=bound), grid, arms)
+    again = written(study)
+    assert again.fingerprint == study.fingerprint
+    assert (repr(again.grid), repr(again.arms)) == (repr(study.grid), repr(study.arms))
+    assert repr(again.problem.bound) == repr(bound) and again.name == name
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem(2, "values", False, Decimal("3.0"), np.array([[0.1, -1e300], [5e-324, 2.0]])),
+        Problem(3, "items", True, None, np.array([[0, 1], [2, 0]], dtype=np.int32)),
+    ],
+)
+def test_given_features_travel_by_value(problem: Problem) -> None:
+    study = read({}).study
+    study = replace(study, problem=problem, grid=replace(study.grid, n=(2,)))
+    config = write(study)
+    assert isinstance(config["design"], str) and config["design"]
+    again = read(config).study
+    assert again.fingerprint == study.fingerprint and again.problem.digest == problem.digest
+
+
+def test_the_whole_configuration_comes_out_as_it_went_in() -> None:
+    config = write(read({}).study, clients=3, block=2, deadline=7.5, mode="live", curator="ledger")
+    again = read({**config, "truth": "not looked at"})
+    assert (again.clients, again.block, again.deadline, again.mode, again.curator) == (3, 2, 7.5, "live", "ledger")
+    assert all(isinstance(value, str | int | float | bool) for value in config.values())
+
+
+def test_nothing_said_is_a_small_study_of_all_arms() -> None:
+    config = read({"study": "", "truth": "", "design": ""})
+    figure = public(TOML / "figure1.toml")
+    assert {arm.name for arm in config.study.arms} == {arm.name for arm in figure.arms}
+    assert len(cells(config.study)) == 1
+    assert isinstance(config, RunConfig) and "theta" not in DEFAULT_STUDY
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"client": 3}, "unknown key 'client'; did you mean 'clients'"),
+        ({"clients": "3"}, r"clients: expected an integer"),
+        ({"clients": True}, r"clients: expected an integer"),
+        ({"clients": -1}, r"clients: expected an integer"),
+        ({"block": 1.5}, r"block: expected an integer"),
+        ({"deadline": 0}, r"deadline: expected seconds > 0"),
+        ({"deadline": float("nan")}, r"deadline: expected seconds > 0"),
+        ({"deadline": float("inf")}, r"deadline: expected seconds > 0"),
+        ({"deadline": True}, r"deadline: expected seconds > 0"),
+        ({"mode": "fast"}, r"mode: expected one of"),
+        ({"curator": "none"}, r"curator: expected one of"),
+        ({"study": 7}, r"study: expected a string"),
+        ({"study": "[study"}, r"study: expected TOML"),
+        ({"study": DEFAULT_STUDY.replace("bound = 3.0", "theta = [1.0]")}, "unknown key 'theta'"),
+        ({"study": DEFAULT_STUDY.replace('gaussian"', 'values"', 1)}, r"design: expected one exactly"),
+        ({"study": DEFAULT_STUDY.replace('gaussian"', 'secret.npy"', 1)}, r"features"),
+        ({"design": "AAAA"}, r"design: expected one exactly"),
+        ({"study": DEFAULT_STUDY.replace('gaussian"', 'values"', 1), "design": "AAAA"}, r"expected an \.npy file"),
+        ({"study": DEFAULT_STUDY.replace('gaussian"', 'values"', 1), "design": "/etc/passwd"}, r"expected an \.npy"),
+    ],
+)
+def test_what_does_not_fit_is_named(config: dict[str, Any], reason: str) -> None:
+    with pytest.raises(StudyError, match=reason):
+        read(config)
