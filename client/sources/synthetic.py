@@ -1,7 +1,9 @@
 """Labels drawn from a known truth. The only file outside `studies/` that sees theta*."""
 
+import json
 import math
 from collections import OrderedDict
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,10 @@ from protocol.features import coordinates
 from protocol.messages import Runs, Task
 from protocol.problem import Problem
 from protocol.store import FeatureStore
+from protocol.strict import StudyError
+from protocol.study import Study
 
+Part = tuple[int, int]  # client, clients
 MOST_HELD = 1 << 23  # labels kept for the next task about the same rows, one byte each
 
 
@@ -89,3 +94,49 @@ class Synthetic:
             while len(self._held) > 1 and sum(map(len, self._held.values())) > MOST_HELD:
                 self._held.popitem(last=False)
         return self._held[key]
+
+
+def read_truth(text: str) -> NDArray[np.float64]:
+    """theta* as a run's configuration carries it: a JSON list of finite numbers.
+
+    Raises StudyError, which shows nothing of the text.
+
+    >>> read_truth("[1.0, -1]").tolist()
+    [1.0, -1.0]
+    """
+    try:
+        values = json.loads(text)
+    except ValueError:
+        values = None
+    if not isinstance(values, list) or not values:
+        raise StudyError("[run config] truth: expected a JSON list of numbers, got something else")
+    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
+        raise StudyError("[run config] truth: expected numbers only")
+    try:
+        theta = np.array([float(value) for value in values])
+    except OverflowError:
+        raise StudyError("[run config] truth: expected finite numbers") from None
+    if not np.isfinite(theta).all():
+        raise StudyError("[run config] truth: expected finite numbers")
+    return theta
+
+
+def write_truth(theta: NDArray[np.float64]) -> str:
+    """The inverse of `read_truth`, bit for bit.
+
+    >>> write_truth(np.array([0.1, -2.0]))
+    '[0.1, -2.0]'
+    """
+    return json.dumps([float(value) for value in theta])
+
+
+def synthetic(
+    config: Mapping[str, str | int | float | bool], study: Study, seed: int, features: FeatureStore, part: Part
+) -> Synthetic:
+    """The labels of one client of a run, whose truth stands in the run's configuration. Raises StudyError."""
+    try:
+        return Synthetic(study.problem, read_truth(str(config.get("truth", ""))), seed, features, *part)
+    except StudyError:
+        raise
+    except ValueError as error:
+        raise StudyError(f"[run config] truth: {error}") from None

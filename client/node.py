@@ -1,0 +1,61 @@
+"""Which node a process is: the one of its own file, or a part of a simulation. A run's configuration cannot choose."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from client.labeler import Node
+from client.ledger import MemoryLedger
+from client.policy import Policy
+from client.sources.synthetic import synthetic
+from protocol import runconfig, strict
+from protocol.runconfig import Config, Scalar
+from protocol.store import FeatureStore
+from protocol.strict import StudyError
+from protocol.study import MOST
+
+MOST_NODES = 4  # kept in a process that answers for several virtual clients
+MOST_BYTES = 1 << 27  # of public features kept by each
+FILE = "config"  # the key of a node's own configuration that names its file
+Items = tuple[tuple[str, Scalar], ...]
+
+
+def node_of(node_config: Config, run_config: Config) -> Node:
+    """The node that answers, made once a process for each configuration.
+
+    `node_config` is what the node was started with: `config` names its file, and all that concerns the node comes from
+    there. Without a file there is nobody to protect: labels are synthetic, those of part `partition-id` out of
+    `num-partitions`, coins are addressed, every trust model is allowed; study, seed and truth come from the run.
+
+    Raises StudyError and what `client.node_file.read_node` and `build` raise.
+    """
+    return _node(_items(node_config), _items(run_config))
+
+
+@lru_cache(maxsize=MOST_NODES)
+def _node(node_items: Items, run_items: Items) -> Node:
+    node_config, run_config = dict(node_items), dict(run_items)
+    if FILE in node_config:
+        from client.node_file import build, read_node  # a simulation's many clients have no file
+
+        strict.table(node_config, "node config", (FILE,))
+        path = Path(strict.text(node_config[FILE], f"[node config] {FILE}"))
+        if not path.is_absolute():
+            raise StudyError(f"[node config] {FILE}: expected an absolute path, got {str(path)!r}")
+        return build(read_node(path), run_config)
+    return _virtual(node_config, run_config)
+
+
+def _virtual(node_config: Mapping[str, Scalar], run_config: Config) -> Node:
+    study = runconfig.read(run_config).study
+    keys = ("partition-id", "num-partitions")
+    top = strict.table(node_config, "node config", keys, keys)
+    clients = strict.integer(top["num-partitions"], "[node config] num-partitions", 1, MOST)
+    client = strict.integer(top["partition-id"], "[node config] partition-id", 0, clients - 1)
+    features = FeatureStore(study.seed, MOST_BYTES)
+    source = synthetic(run_config, study, study.seed, features, (client, clients))
+    return Node(source, Policy.simulation(), MemoryLedger(), "addressed", features, study.seed)
+
+
+def _items(config: Config) -> Items:
+    return tuple(sorted(config.items()))

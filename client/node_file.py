@@ -1,0 +1,170 @@
+"""The node's own file: everything that a client decides for itself, in one strict TOML. The server never sees it."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from client.labeler import ENTROPY, Node
+from client.ledger import DiskLedger, MemoryLedger
+from client.policy import Policy
+from client.sources.synthetic import synthetic
+from client.sources.table import read_table
+from protocol import runconfig, strict
+from protocol.runconfig import Config
+from protocol.store import FeatureStore
+from protocol.strict import StudyError
+from protocol.study import MOST
+
+LARGEST_SEED = (1 << 128) - 1
+
+
+class NodeFileError(ValueError):
+    """A node file that does not say what to do: names file, key, what was expected and what was got."""
+
+
+@dataclass(frozen=True)
+class SyntheticLabels:
+    """Labels drawn for client `client` out of `clients`."""
+
+    client: int
+    clients: int
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A CSV file of comparisons; `public` declares that its labels are no secret."""
+
+    file: Path
+    public: bool
+
+
+@dataclass(frozen=True)
+class SuperLink:
+    """Where a node connects: without encryption, or with the certificates that it trusts and a key of its own."""
+
+    address: str
+    insecure: bool
+    root_certificates: Path | None
+    key: Path | None
+
+
+@dataclass(frozen=True)
+class NodeFile:
+    """A node file, read. `seed` draws synthetic labels, and all coins where `entropy` is "addressed"."""
+
+    path: Path
+    entropy: str
+    seed: int | None = field(repr=False)
+    ledger: Path | None
+    source: SyntheticLabels | TableFile
+    policy: Policy
+    superlink: SuperLink | None
+
+
+def read_node(path: Path) -> NodeFile:
+    """Read a node file; relative paths in it are relative to its folder.
+
+    ```
+    [node]        entropy = "os" | "addressed", seed = INTEGER, ledger = PATH
+    [source]      kind = "synthetic", client = 0, clients = 3 | kind = "table", file = PATH, public = false
+    [policy]      as client.policy.Policy.parse
+    [superlink]   address = "HOST:PORT", insecure = true | root_certificates = PATH, key = PATH
+    ```
+
+    Raises NodeFileError.
+    """
+    try:
+        with path.open("rb") as file:
+            content = tomllib.load(file, parse_float=Decimal)
+    except OSError as error:
+        raise NodeFileError(f"{path}: expected a node file, {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise NodeFileError(f"{path}: expected TOML, {error}") from None
+    try:
+        return _read(path, content)
+    except ValueError as error:
+        raise NodeFileError(f"{path}: {error}") from None
+
+
+def build(node: NodeFile, config: Config) -> Node:
+    """The node of a file. Only synthetic labels look at the run's configuration, and only at public study and truth.
+
+    Raises StudyError, SourceError, LedgerUnavailable and ValueError for parts that are not usable or do not fit.
+    """
+    seed = node.seed if node.entropy == "addressed" else None
+    if isinstance(node.source, TableFile):
+        assert node.ledger is not None
+        table = read_table(node.source.file, node.source.public)
+        return Node(table, node.policy, DiskLedger(node.ledger), node.entropy, FeatureStore(None), seed)
+    assert node.seed is not None
+    study = runconfig.read(config).study
+    if study.seed != node.seed:
+        raise StudyError("[node] seed: expected the study's, which draws its public features, got another")
+    features = FeatureStore(node.seed)
+    source = synthetic(config, study, node.seed, features, (node.source.client, node.source.clients))
+    return Node(source, node.policy, MemoryLedger(), node.entropy, features, seed)
+
+
+def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
+    top = strict.table(content, "top level", ("node", "source", "policy", "superlink"), ("node", "source", "policy"))
+    head = strict.table(top["node"], "node", ("entropy", "seed", "ledger"), ("entropy",))
+    entropy = strict.text(head["entropy"], "[node] entropy", ENTROPY)
+    source = _source(top["source"], path.parent)
+    drawn = isinstance(source, SyntheticLabels)
+    _present(head, "seed", "[node]", drawn or entropy == "addressed", "for synthetic labels or addressed coins")
+    _present(head, "ledger", "[node]", not drawn, "for labels of a file, which spend a budget")
+    if isinstance(source, TableFile) and entropy == "addressed" and not source.public:
+        raise StudyError('[node] entropy: expected "os" for labels not declared public, got "addressed"')
+    policy = Policy.parse(top["policy"])
+    if drawn and policy.capped:
+        raise StudyError('[policy] expected "unlimited" caps for synthetic labels, which keep no totals on disk')
+    return NodeFile(
+        path=path,
+        entropy=entropy,
+        seed=strict.integer(head["seed"], "[node] seed", 0, LARGEST_SEED) if "seed" in head else None,
+        ledger=_path(head, "ledger", "[node]", path.parent),
+        source=source,
+        policy=policy,
+        superlink=_superlink(top["superlink"], path.parent) if "superlink" in top else None,
+    )
+
+
+def _source(content: Any, folder: Path) -> SyntheticLabels | TableFile:
+    keys = ("kind", "client", "clients", "file", "public")
+    kind = strict.text(
+        strict.table(content, "source", keys, ("kind",))["kind"], "[source] kind", ("synthetic", "table")
+    )
+    if kind == "synthetic":
+        top = strict.table(content, "source", ("kind", "client", "clients"), ("client", "clients"))
+        clients = strict.integer(top["clients"], "[source] clients", 1, MOST)
+        return SyntheticLabels(strict.integer(top["client"], "[source] client", 0, clients - 1), clients)
+    top = strict.table(content, "source", ("kind", "file", "public"), ("file",))
+    file = _path(top, "file", "[source]", folder)
+    assert file is not None
+    return TableFile(file, strict.boolean(top.get("public", False), "[source] public"))
+
+
+def _superlink(content: Any, folder: Path) -> SuperLink:
+    top = strict.table(content, "superlink", ("address", "insecure", "root_certificates", "key"), ("address",))
+    insecure = strict.boolean(top.get("insecure", False), "[superlink] insecure")
+    _present(top, "root_certificates", "[superlink]", not insecure, "unless insecure = true")
+    if insecure and "key" in top:
+        raise StudyError("[superlink] key: expected none with insecure = true: a key proves nothing without encryption")
+    return SuperLink(
+        address=strict.text(top["address"], "[superlink] address"),
+        insecure=insecure,
+        root_certificates=_path(top, "root_certificates", "[superlink]", folder),
+        key=_path(top, "key", "[superlink]", folder),
+    )
+
+
+def _present(table: Mapping[str, Any], key: str, place: str, wanted: bool, when: str) -> None:
+    if (key in table) != wanted:
+        raise StudyError(f"{place} {key}: expected it exactly {when}, found {'one' if key in table else 'none'}")
+
+
+def _path(table: Mapping[str, Any], key: str, place: str, folder: Path) -> Path | None:
+    return folder / strict.text(table[key], f"{place} {key}") if key in table else None
