@@ -9,12 +9,12 @@ from protocol.channel import TOTAL
 from protocol.features import row_bound
 from protocol.grid import exponent, to_integers
 from protocol.mechanisms import channel
-from protocol.messages import Task
+from protocol.messages import Coins, Task
 from protocol.problem import Problem
 from protocol.store import FeatureStore
 from protocol.trust import Trust
 from server.collect import Collected
-from server.curator import Curator
+from server.curator import Curator, SimulatedCurator
 from server.designs import Designs
 from server.estimators.base import Evidence
 from server.release_record import ReleaseRequest, in_real_units
@@ -64,6 +64,8 @@ def _released(server: Server, heard: Heard, designs: Designs) -> Evidence:
     task, collected = heard.task, heard.collected
     if server.curator is None:
         raise ValueError("expected a server with a curator for a central task, got none")
+    if collected.coins is Coins.OS and isinstance(server.curator, SimulatedCurator):
+        raise ValueError("expected a curator with a ledger for clients that are not simulated, got a simulated one")
     assert (
         collected.sums is not None and task.exponent is not None and task.epsilon is not None and task.delta is not None
     )

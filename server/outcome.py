@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from protocol.features import full, helmert
 from protocol.mechanisms import channel
+from protocol.messages import Task
 from protocol.numerics import fingerprint
 from protocol.privacy import Guarantee
 from protocol.problem import Problem
@@ -80,11 +81,18 @@ def computed_level(heard: Heard) -> Decimal | None:
     return channel(mechanism.name, dict(mechanism.parameters)).level
 
 
+def asked_rows(task: Task) -> int:
+    """How many rows a task asks for."""
+    return task.n if task.rows is None else task.rows.count
+
+
 def warnings(heard: Heard) -> list[str]:
     """What a reader of the estimate has to know about the answers it came from."""
     found = []
     if heard.task.epsilon is not None and heard.task.epsilon > PROTECTS_NOBODY:
         found.append(f"epsilon above {PROTECTS_NOBODY} protects nobody")
+    if len(heard.collected.rows) < asked_rows(heard.task):
+        found.append(f"{len(heard.collected.rows)} of {asked_rows(heard.task)} rows answered")
     if heard.collected.numerics - {fingerprint()}:
         found.append("clients with another numerics fingerprint: last bits may differ")
     return found

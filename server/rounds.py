@@ -1,6 +1,6 @@
 """The round loop, free of any runtime: what is asked, and what is done with the answers, in this order."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 import numpy as np
@@ -9,30 +9,57 @@ from protocol.codec import encode_task, identity
 from protocol.messages import Task
 from protocol.problem import Problem
 from protocol.study import Arm, Cell, Study
+from protocol.trust import Trust
 from server.collect import Collected, Mail, collect
 from server.estimators import ESTIMATORS
 from server.estimators.base import Options
 from server.estimators.workspace import Workspace
 from server.evidence import Heard, Server, evidence
-from server.outcome import Outcome, outcomes, trivial
+from server.outcome import Outcome, asked_rows, outcomes, trivial
 from server.tasks import offers
 
 # Carries tasks to every client and brings back replies; of bytes, and of one message a client for a whole cell.
 Ask = Callable[[list[bytes]], list[bytes]]
+# Whether what was collected for a task will do, given why other replies could not be read; raises RoundFailed.
+Check = Callable[[Task, Collected, Sequence[str]], None]
 
 
 class RoundFailed(RuntimeError):
     """Not every row was answered for: says which codes and rejects came back."""
 
 
-def play(study: Study, cell: Cell, ask: Ask, server: Server) -> Iterator[Outcome]:
-    """One cell of a study, strictly: every row that was asked for has to be answered.
+def complete(task: Task, collected: Collected, unread: Sequence[str]) -> None:
+    """Raise RoundFailed unless every row asked for is there, and nothing was refused, rejected or unreadable."""
+    if unread:
+        raise RoundFailed(f"expected replies to tasks, got {len(unread)} that are none: {'; '.join(unread[:3])}")
+    asked = asked_rows(task)
+    if not collected.refusals and not collected.rejected and len(collected.rows) == asked:
+        return
+    codes = ", ".join(f"{code.name} x {count}" for code, count in sorted(collected.refusals.items())) or "none"
+    rejected = "; ".join(collected.rejected[:3]) or "none"
+    raise RoundFailed(
+        f"expected {asked} rows for the {task.trust.label} task at n = {task.n}, epsilon = {task.epsilon}, "
+        f"got {len(collected.rows)}; refusals: {codes}; rejected: {len(collected.rejected)} ({rejected})"
+    )
+
+
+def quorum(task: Task, collected: Collected, unread: Sequence[str]) -> None:
+    """Go on with the rows that were answered for; raise RoundFailed where there are none.
+
+    A curator's sum has to be complete: its noise is set by all rows that were asked for.
+    """
+    if task.trust is Trust.CENTRAL or not len(collected.rows):
+        complete(task, collected, ())
+
+
+def play(study: Study, cell: Cell, ask: Ask, server: Server, check: Check = complete) -> Iterator[Outcome]:
+    """One cell of a study: ask everyone once, then estimate each repetition with every arm.
 
     `ask` carries all tasks' bytes to every client and brings back their replies' bytes: all that differs between
-    runtimes. Raises RoundFailed where a client refused, a reply was rejected, or rows are missing.
+    runtimes. Raises RoundFailed where `check` does not accept what came: `complete` insists on every row.
     """
     offered = list(offers(study, cell))
-    answers = listen([offer.task for offer in offered if offer.task], ask)
+    answers = listen([offer.task for offer in offered if offer.task], ask, check)
     for repetition in range(cell.first_repetition, cell.first_repetition + cell.repetitions):
         designs = server.designs(study.problem, cell.n, repetition)
         for offer in offered:
@@ -46,31 +73,15 @@ def play(study: Study, cell: Cell, ask: Ask, server: Server) -> Iterator[Outcome
                 yield from outcomes(study, arm, repetition, heard, estimate)
 
 
-def listen(tasks: list[Task], ask: Ask) -> dict[Task, Heard]:
-    """Ask everyone, check what comes back, and insist on all of it."""
+def listen(tasks: list[Task], ask: Ask, check: Check = complete) -> dict[Task, Heard]:
+    """Ask everyone, and check what comes back."""
     raws = [encode_task(task) for task in tasks]
     ids = [identity(raw) for raw in raws]
     mail = Mail.open(ask(raws) if raws else [], ids)
-    if mail.unread:
-        found = "; ".join(mail.unread[:3])
-        raise RoundFailed(f"expected replies to {len(tasks)} tasks, got {len(mail.unread)} that are none: {found}")
     answers = {task: Heard(task, name, collect(task, name, mail)) for task, name in zip(tasks, ids, strict=True)}
     for heard in answers.values():
-        complete(heard.task, heard.collected)
+        check(heard.task, heard.collected, mail.unread)
     return answers
-
-
-def complete(task: Task, collected: Collected) -> None:
-    """Raise RoundFailed unless every row asked for is there and nothing was refused or rejected."""
-    asked = task.n if task.rows is None else task.rows.count
-    if not collected.refusals and not collected.rejected and len(collected.rows) == asked:
-        return
-    codes = ", ".join(f"{code.name} x {count}" for code, count in sorted(collected.refusals.items())) or "none"
-    rejected = "; ".join(collected.rejected[:3]) or "none"
-    raise RoundFailed(
-        f"expected {asked} rows for the {task.trust.label} task at n = {task.n}, epsilon = {task.epsilon}, "
-        f"got {len(collected.rows)}; refusals: {codes}; rejected: {len(collected.rejected)} ({rejected})"
-    )
 
 
 def options(problem: Problem, arm: Arm) -> Options:
