@@ -1,0 +1,121 @@
+"""Flower's ServerApp: a study's cells are played over the Grid, and their outcomes delivered. No arithmetic here."""
+
+import logging
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, Context, Message, MessageType, RecordDict
+from flwr.serverapp import Grid, ServerApp
+
+from protocol.runconfig import BUNDLE_ARRAY, BUNDLE_RECORD, RunConfig, read
+from protocol.store import FeatureStore
+from protocol.study import cells
+from protocol.trust import Trust
+from server.curator import Curator, LiveCurator, SimulatedCurator
+from server.delivery import Delivery, ToFolder, ToLog, one_line, transcript
+from server.evidence import Server
+from server.exchange import Exchange, Letter, gather
+from server.outcome_record import cell_name, encode
+from server.release import ReleaseLedger
+from server.rounds import RoundFailed, complete, play, quorum
+
+# Folders on the server's own machine. The run's configuration comes from whoever starts a run, and names no path.
+OUTCOMES, STATE, TRANSCRIPT = "HALFTRUTH_OUTCOMES", "HALFTRUTH_STATE", "HALFTRUTH_TRANSCRIPT"
+GRACE = 60.0  # seconds beyond the deadline after which Flower drops a message
+
+app = ServerApp()
+_log = logging.getLogger("flwr.halftruth")
+
+
+class RunFailed(RuntimeError):
+    """A run that did not finish: the reason in one line."""
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Play all cells of the run's study that are not delivered yet; raises RunFailed after saying why."""
+    folder = os.environ.get(OUTCOMES)
+    delivery: Delivery = ToFolder(Path(folder)) if folder else ToLog(_log.info)
+    try:
+        run(read(context.run_config), grid, delivery, os.environ)
+    except Exception as error:
+        reason = one_line(error)
+        delivery.failed(reason)
+        raise RunFailed(reason) from None
+    delivery.done()
+
+
+def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[str, str]) -> None:
+    """Ask the connected nodes for every cell. Raises RoundFailed where they do not answer as `config.mode` wants."""
+    study = config.study
+    missing = [cell for cell in cells(study, config.block or None) if not delivery.has(cell)]
+    if not missing:
+        return
+    post = GridPost(grid, config.deadline + GRACE)
+    exchange = Exchange(post, gather(post, config.clients, config.deadline), config.deadline, config.mode == "strict")
+    if environment.get(TRANSCRIPT):
+        exchange.record = transcript(Path(environment[TRANSCRIPT]))
+    with curator(config, environment) as noise:
+        server = Server(FeatureStore(study.seed), study.seed, noise)
+        for cell in missing:
+            outcomes = play(study, cell, exchange.ask, server, complete if exchange.strict else quorum)
+            delivery.deliver(cell, [encode(outcome, study) for outcome in outcomes])
+            _log.info("%s: messages so far: %s", cell_name(cell), exchange.describe())
+
+
+@contextmanager
+def curator(config: RunConfig, environment: Mapping[str, str]) -> Iterator[Curator | None]:
+    """Who adds noise to sums: nobody without a central arm; with a ledger, the one of the server's state folder."""
+    if all(arm.trust is not Trust.CENTRAL for arm in config.study.arms):
+        yield None
+    elif config.curator == "simulated":
+        yield SimulatedCurator(config.study.seed)
+    elif not environment.get(STATE):
+        raise RoundFailed(f'expected {STATE} to name a folder for curator = "ledger", got none on this machine')
+    else:
+        with ReleaseLedger(Path(environment[STATE]) / "curator.sqlite") as ledger:
+            yield LiveCurator(ledger)
+
+
+@dataclass(frozen=True)
+class GridPost:
+    """Flower's Grid as a post of byte strings; a message lives for `ttl` seconds."""
+
+    grid: Grid
+    ttl: float
+
+    def nodes(self) -> Collection[int]:
+        """The connected nodes."""
+        return list(self.grid.get_node_ids())
+
+    def push(self, nodes: Sequence[int], raw: bytes) -> Sequence[str | None]:
+        """One message a node."""
+        array = Array(np.frombuffer(raw, dtype=np.uint8))
+        content = RecordDict({BUNDLE_RECORD: ArrayRecord({BUNDLE_ARRAY: array})})
+        return list(self.grid.push_messages([Message(content, n, MessageType.QUERY, ttl=self.ttl) for n in nodes]))
+
+    def pull(self, ids: Collection[str]) -> Sequence[Letter]:
+        """Replies and error replies."""
+        return [_letter(message) for message in self.grid.pull_messages(ids)]
+
+
+def _letter(message: Message) -> Letter:
+    node, reply_to = message.metadata.src_node_id, message.metadata.reply_to_message_id
+    if message.has_error():
+        return Letter(node, reply_to, (message.error.reason or "").encode(), message.error.code)
+    return Letter(node, reply_to, _bytes(message.content))
+
+
+def _bytes(content: RecordDict) -> bytes:
+    """The bytes of a reply; none where it holds anything but one array of them."""
+    try:
+        ((_, arrays),) = content.array_records.items()
+        ((_, array),) = arrays.items()
+        values = array.numpy()
+    except Exception:  # whatever a client makes a reader of arrays do
+        return b""
+    return values.tobytes() if len(content) == 1 and values.dtype == np.uint8 and values.ndim == 1 else b""

@@ -1,0 +1,118 @@
+"""Where a server's process leaves outcomes for whoever scores them: a folder, or lines of the run's log."""
+
+import os
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from protocol.study import Cell
+from server.outcome_record import DONE, FAILED, LONGEST_LINE, cell_name, log_lines
+
+DONE_FILE, FAILED_FILE, TRANSCRIPT_FILE = "done", "failed.txt", "transcript.bin"
+
+
+class Delivery(Protocol):
+    """Takes cells as they are finished, and says at the end how it went."""
+
+    def has(self, cell: Cell) -> bool:
+        """Whether a cell is there already."""
+
+    def deliver(self, cell: Cell, records: Sequence[str]) -> None:
+        """Leave the records of a cell, whole or not at all."""
+
+    def done(self) -> None:
+        """All cells are there."""
+
+    def failed(self, reason: str) -> None:
+        """There will be no more; `reason` is one line."""
+
+
+@dataclass(frozen=True)
+class ToFolder:
+    """One file a cell, renamed into place; last a file `done`, or `failed.txt` with the reason."""
+
+    folder: Path
+
+    def has(self, cell: Cell) -> bool:
+        """Whether the cell's file is there."""
+        return self._path(cell).exists()
+
+    def deliver(self, cell: Cell, records: Sequence[str]) -> None:
+        """Write the cell's file."""
+        self._write(self._path(cell), "".join(f"{record}\n" for record in records))
+
+    def done(self) -> None:
+        """Write `done`."""
+        self._write(self.folder / DONE_FILE, "")
+
+    def failed(self, reason: str) -> None:
+        """Write `failed.txt`."""
+        self._write(self.folder / FAILED_FILE, f"{reason}\n")
+
+    def _path(self, cell: Cell) -> Path:
+        return self.folder / f"{cell_name(cell)}.jsonl"
+
+    def _write(self, path: Path, text: str) -> None:
+        draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+
+
+@dataclass(frozen=True)
+class ToLog:
+    """Lines for `server.outcome_record.Lines`."""
+
+    write: Callable[[str], None]
+
+    def has(self, cell: Cell) -> bool:
+        """A log is not read."""
+        return False
+
+    def deliver(self, cell: Cell, records: Sequence[str]) -> None:
+        """Write the cell's lines."""
+        for line in log_lines(cell, records):
+            self.write(line)
+
+    def done(self) -> None:
+        """Write the last line."""
+        self.write(DONE)
+
+    def failed(self, reason: str) -> None:
+        """Write the last line, with the reason."""
+        self.write(f"{FAILED} {reason}")
+
+
+def one_line(error: BaseException) -> str:
+    """What went wrong, in one line of a bounded length: parts of it may be a client's words."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return text if len(text) <= LONGEST_LINE - 100 else text[: LONGEST_LINE - 103] + "..."
+
+
+def transcript(folder: Path) -> Callable[[bytes], None]:
+    """Appends every byte string it is given to `transcript.bin`, after its length as 8 bytes (little-endian).
+
+    For audits: in the central model it holds exact sums, which no reader of the results may see.
+    """
+    path = folder / TRANSCRIPT_FILE
+
+    def append(raw: bytes) -> None:
+        with path.open("ab") as file:
+            file.write(struct.pack("<Q", len(raw)) + raw)
+
+    return append
+
+
+def read_transcript(folder: Path) -> Iterator[bytes]:
+    """The byte strings that `transcript` kept, in order. Raises ValueError where the file ends within one."""
+    with (folder / TRANSCRIPT_FILE).open("rb") as file:
+        while head := file.read(8):
+            (size,) = struct.unpack("<Q", head)
+            raw = file.read(size)
+            if len(raw) != size:
+                raise ValueError(f"expected {size} more bytes of a transcript, got {len(raw)}")
+            yield raw
