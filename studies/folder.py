@@ -56,6 +56,11 @@ class Folder:
         return self.path / "paired.csv"
 
     @property
+    def logs(self) -> Path:
+        """What the processes of a run printed that did not finish."""
+        return self.path / "logs"
+
+    @property
     def figures(self) -> Path:
         """Plots."""
         return self.path / "figures"

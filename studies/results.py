@@ -42,21 +42,25 @@ SCHEMA = pa.schema(
         pa.field("coins", pa.string()),
         pa.field("warnings", pa.list_(pa.string()), nullable=False),
         pa.field("study_fingerprint", pa.string(), nullable=False),
+        pa.field("runtime", pa.string(), nullable=False),
     ]
 )
 METRICS = ("error_l2", "error_sigma", "excess_log_loss", "accuracy")
 
 
-def tabulate(study: Study, scorer: Scorer, cell: Cell, outcomes: Iterable["Outcome"]) -> pa.Table:
-    """The table of one cell's outcomes, scored. Raises ValueError unless every repetition has the same rows."""
-    fingerprint = study.fingerprint.hex()
+def tabulate(
+    study: Study, scorer: Scorer, cell: Cell, outcomes: Iterable["Outcome"], runtime: str = "in-process"
+) -> pa.Table:
+    """The table of one cell's outcomes, scored. Raises ValueError unless every repetition has the same rows.
+
+    `runtime` says where the outcomes come from: "in-process", "simulation" or "deployment".
+    """
+    where = {"study_fingerprint": study.fingerprint.hex(), "runtime": runtime}
     covariance = {
         repetition: scorer.covariance(cell.n, repetition)
         for repetition in range(cell.first_repetition, cell.first_repetition + cell.repetitions)
     }
-    rows = [
-        _row(outcome, scorer.score(outcome.theta, covariance[outcome.repetition]), fingerprint) for outcome in outcomes
-    ]
+    rows = [_row(outcome, scorer.score(outcome.theta, covariance[outcome.repetition])) | where for outcome in outcomes]
     counts = np.bincount([row["repetition"] - cell.first_repetition for row in rows], minlength=cell.repetitions)
     if not rows or (counts != counts[0]).any():
         raise ValueError(f"expected one set of rows for each of {cell.repetitions} repetitions, got counts {counts}")
@@ -107,7 +111,7 @@ def _nulls_first(column: pa.ChunkedArray) -> Any:
     return column.fill_null(-1.0).to_numpy()
 
 
-def _row(outcome: "Outcome", score: Score, fingerprint: str) -> dict[str, Any]:
+def _row(outcome: "Outcome", score: Score) -> dict[str, Any]:
     claim = outcome.claim
     return {
         "n": outcome.n,
@@ -133,7 +137,6 @@ def _row(outcome: "Outcome", score: Score, fingerprint: str) -> dict[str, Any]:
         "neighbours": None if claim is None else claim.neighbours,
         "coins": outcome.coins,
         "warnings": list(outcome.warnings),
-        "study_fingerprint": fingerprint,
     }
 
 

@@ -2,12 +2,14 @@
 
 import os
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
+from functools import partial
 from multiprocessing import active_children, get_context
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,15 +24,18 @@ from studies.unit import UnitError, deaf, one_thread, run_unit, start_worker, wo
 OVERHEAD = 3000  # what a repetition costs besides its rows, in rows: for the estimate of the time left
 
 Progress = Callable[[int, int], None]
+# Plays cells in any order: scores each, writes its part, and yields it with the seconds it took.
+Player = Callable[[Folder, Loaded, Sequence[Cell]], Generator[tuple[Cell, float]]]
 
 
 class Interrupted(Exception):
-    """Ctrl-C: `done` of `total` units are finished and kept."""
+    """Ctrl-C, or another signal with its exit code: `done` of `total` units are finished and kept."""
 
-    def __init__(self, done: int, total: int) -> None:
+    def __init__(self, done: int, total: int, code: int = 130) -> None:
         super().__init__(f"{done} of {total} units are finished")
         self.done = done
         self.total = total
+        self.code = code
 
 
 def run(
@@ -55,52 +60,67 @@ def run(
     for name, value in (("jobs", jobs), ("clients", clients), ("block", block)):
         if value is not None and value < 1:
             raise StudyError(f"--{name}: expected at least 1, got {value}")
-    if clients > min(loaded.study.grid.n):
-        raise StudyError(f"--clients: expected at most the smallest n = {min(loaded.study.grid.n)}, got {clients}")
+    check_clients(loaded, clients)
     folder = Folder(out)
     units = prepare(folder, loaded, block, resume, overwrite)
-    _play_missing(folder, loaded, units, jobs or os.cpu_count() or 1, clients, progress)
+    many = jobs or os.cpu_count() or 1
+    facts = {"runtime": "in-process", "jobs": many, "clients": clients}
+    play_missing(folder, loaded, units, partial(_in_process, many, clients), facts, progress)
     return merge(folder, loaded, units)
 
 
-def _play_missing(
-    folder: Folder, loaded: Loaded, units: Sequence[Cell], jobs: int, clients: int, progress: Progress
+def check_clients(loaded: Loaded, clients: int) -> None:
+    """Raise StudyError where there are more clients than rows."""
+    if clients > min(loaded.study.grid.n):
+        raise StudyError(f"--clients: expected at most the smallest n = {min(loaded.study.grid.n)}, got {clients}")
+
+
+def play_missing(
+    folder: Folder, loaded: Loaded, units: Sequence[Cell], play: Player, facts: Mapping[str, Any], progress: Progress
 ) -> None:
-    """Play the units without a part file, and note in study.json how long they took."""
+    """Play the units without a part file; note in study.json how long they took, and `facts` about this session.
+
+    Raises Interrupted, and what the player raises; what is finished stays.
+    """
     present = set(folder.finished())
     missing = [cell for cell in units if cell not in present]
     whole = sum(_weight(cell) for cell in units)
     done = whole - sum(_weight(cell) for cell in missing)
     progress(done, whole)
+    if not missing:
+        return
     seconds: dict[str, float] = {}
     start = time.perf_counter()
-    play = _in_this_process if min(jobs, len(missing)) <= 1 else _in_workers
     try:
-        with closing(play(folder, loaded, missing, min(jobs, len(missing)), clients)) as playing:
+        with closing(play(folder, loaded, missing)) as playing:
             for cell, duration in playing:
                 seconds[part_path(folder.parts, cell).stem] = round(duration, 3)
                 done += _weight(cell)
                 progress(done, whole)
-    except KeyboardInterrupt:
-        raise Interrupted(len(set(folder.finished()) & set(units)), len(units)) from None
+    except KeyboardInterrupt as stopped:
+        code = getattr(stopped, "code", 130)
+        raise Interrupted(len(set(folder.finished()) & set(units)), len(units), code) from None
     finally:
-        if missing:
-            _note_session(folder, jobs, clients, time.perf_counter() - start, seconds)
+        _note_session(folder, facts, time.perf_counter() - start, seconds)
 
 
 def _weight(cell: Cell) -> int:
     return cell.repetitions * (cell.n + OVERHEAD)
 
 
-def _in_this_process(
-    folder: Folder, loaded: Loaded, missing: Sequence[Cell], jobs: int, clients: int
+def _in_process(
+    jobs: int, clients: int, folder: Folder, loaded: Loaded, missing: Sequence[Cell]
 ) -> Generator[tuple[Cell, float]]:
+    workers = min(jobs, len(missing))
+    if workers > 1:
+        yield from _in_workers(workers, clients, folder, loaded, missing)
+        return
     for cell in missing:
         yield cell, run_unit(loaded, cell, clients, folder.parts)
 
 
 def _in_workers(
-    folder: Folder, loaded: Loaded, missing: Sequence[Cell], jobs: int, clients: int
+    jobs: int, clients: int, folder: Folder, loaded: Loaded, missing: Sequence[Cell]
 ) -> Generator[tuple[Cell, float]]:
     others = set(active_children())
     with one_thread():
@@ -127,15 +147,8 @@ def _in_workers(
             pool.shutdown()
 
 
-def _note_session(folder: Folder, jobs: int, clients: int, duration: float, seconds: dict[str, float]) -> None:
+def _note_session(folder: Folder, facts: Mapping[str, Any], duration: float, seconds: dict[str, float]) -> None:
     record = folder.record()
-    record["sessions"].append(
-        {
-            "jobs": jobs,
-            "clients": clients,
-            "numerics": fingerprint().hex(),
-            "seconds": round(duration, 3),
-            "unit_seconds": seconds,
-        }
-    )
+    measured = {"numerics": fingerprint().hex(), "seconds": round(duration, 3), "unit_seconds": seconds}
+    record["sessions"].append({**facts, **measured})
     folder.save(record)

@@ -10,6 +10,7 @@ from multiprocessing import connection, parent_process
 from pathlib import Path
 
 from protocol.study import Cell
+from studies.failure import RunFailed
 from studies.in_process import run_cell
 from studies.load import Loaded
 from studies.parts import describe_cell, part_path
@@ -21,7 +22,7 @@ THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 _state: list[tuple[Loaded, int, Path]] = []
 
 
-class UnitError(RuntimeError):
+class UnitError(RunFailed):
     """A unit that failed: says which and why."""
 
 

@@ -38,6 +38,7 @@ def row(n: int, arm: Arm, repetition: int, error: float, epsilon: float | None =
         "theta": [error, -error],
         "warnings": [],
         "study_fingerprint": "00",
+        "runtime": "in-process",
         **changes,
     }
 
