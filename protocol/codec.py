@@ -35,6 +35,13 @@ class Signed:
         """SHA-256 of the report's bytes, without the signature."""
         return hashlib.sha256(self.raw).digest()
 
+    @property
+    def public_id(self) -> bytes:
+        """SHA-256 of the report without its payload: names it wherever a hash of an exact sum would tell the sum."""
+        message = wire.Report.FromString(self.raw)
+        message.ClearField("payload")
+        return hashlib.sha256(message.SerializeToString(deterministic=True)).digest()
+
 
 def identity(raw: bytes) -> bytes:
     """A task's or report's id: SHA-256 of its bytes.

@@ -27,7 +27,7 @@ class Collected:
     """The accepted reports of one task, merged.
 
     `rows` are the rows answered for, increasing. `symbols`: (repetitions, rows); `sums`: (repetitions, p), exact.
-    `accepted` are the ids of the reports that count; `rejected` says why others do not.
+    `accepted` are the public ids of the reports that count; `rejected` says why others do not.
     """
 
     rows: NDArray[np.int64] = field(repr=False)
@@ -95,7 +95,10 @@ def _check(task: Task, asked: Runs, report: Report, free: NDArray[np.bool_]) -> 
         expected, outcomes = law.digest, law.outcomes
     if report.table != expected:
         raise ValueError("a channel that was not offered: the table's hash differs")
-    rows = (report.rows or asked).numbers()
+    named = report.rows or asked
+    if named.count > asked.count:  # before a few bytes make billions of numbers
+        raise ValueError(f"{named.count} rows where {asked.count} were asked for")
+    rows = named.numbers()
     if rows[-1] >= task.n or not free[rows].all():
         raise ValueError("rows that were not asked for, or that are already answered")
     if report.groups is not None:
@@ -148,7 +151,7 @@ def _merge(
         rows=rows[order],
         symbols=symbols,
         sums=sums,
-        accepted=tuple(signed.id for _, signed in accepted),
+        accepted=tuple(signed.public_id for _, signed in accepted),
         coins=max(coins) if coins else None,  # one addressed report is enough to void a claim
         numerics=frozenset(report.numerics for report in reports),
         refusals=refusals,

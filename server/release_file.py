@@ -1,6 +1,7 @@
 """The curator's ledger as a SQLite file. A release is one row, written in one transaction."""
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -22,12 +23,15 @@ class LedgerError(RuntimeError):
 
 
 def open_ledger(path: Path | None) -> sqlite3.Connection:
-    """A connection to the ledger at `path`, created if the file is missing or empty; None keeps it in memory.
+    """A connection to the ledger at `path`, None for one in memory; a missing file is made for its owner only.
 
     Raises LedgerError for a file that is damaged, newer, not writable, or not a curator's ledger.
     """
     with failing_closed():
-        place = ":memory:" if path is None else str(path.resolve())
+        place = ":memory:"
+        if path is not None:
+            place = str(path.resolve())
+            os.close(os.open(place, os.O_RDWR | os.O_CREAT, 0o600))
         database = sqlite3.connect(place, timeout=PATIENCE, isolation_level=None)
         try:
             # EXTRA also syncs the folder when the journal goes: a power cut can't bring it back and undo a release.
@@ -42,10 +46,10 @@ def open_ledger(path: Path | None) -> sqlite3.Connection:
 
 @contextmanager
 def failing_closed() -> Iterator[None]:
-    """Turn every error of SQLite into a LedgerError."""
+    """Turn every error of SQLite and of files into a LedgerError."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise LedgerError(f"expected a curator's ledger that can be read and written, got: {error}") from error
 
 

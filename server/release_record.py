@@ -16,9 +16,10 @@ from server.mechanisms import CENTRAL
 class ReleaseRequest:
     """What is public about one release before it exists.
 
-    `task` (its id) and `repetition` name the release; `accepted` are the ids of the reports in the sum, kept sorted;
-    `count` is the number of labels in it. Sums are in units of 2^exponent, and so is `sensitivity_squared`: the
-    largest squared norm over all rows asked. All but `accepted` and `count` follows from the task.
+    `task` (its id) and `repetition` name the release; `accepted` are the public ids of the reports in the sum, kept
+    sorted (a hash of an exact sum would tell it to whoever guesses well); `count` is the number of labels in it. Sums
+    are in units of 2^exponent, and so is `sensitivity_squared`: the largest squared norm over all rows asked. All but
+    `accepted` and `count` follows from the task.
     Raises ValueError for an empty task id, an unknown mechanism, a report accepted twice, or numbers out of range.
     """
 

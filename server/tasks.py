@@ -9,8 +9,10 @@ from protocol.features import default_radius, row_bound
 from protocol.grid import exponent
 from protocol.messages import Mechanism, Task
 from protocol.privacy import Unit
+from protocol.strict import StudyError
 from protocol.study import CENTRAL, Arm, Cell, Study
 from protocol.trust import Trust
+from server.mechanisms import CENTRAL as NOISE
 
 Level = tuple[Decimal | None, Decimal | None]
 
@@ -24,7 +26,10 @@ class Offer:
 
 
 def offers(study: Study, cell: Cell) -> Iterator[Offer]:
-    """All tasks of a cell in a fixed order: what needs no claim first, then by epsilon and delta."""
+    """All tasks of a cell in a fixed order: what needs no claim first, then by epsilon and delta.
+
+    Raises StudyError for a claim that no curator can keep.
+    """
     plain = tuple(arm for arm in study.arms if arm.trust is None)
     if plain:
         yield Offer(None, plain)
@@ -69,6 +74,7 @@ def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: L
     radius = mechanism.get("radius")
     grid = None
     if trust is Trust.CENTRAL:
+        _check_claim(mechanism)
         grid = exponent(cell.n, row_bound(study.problem, None if radius is None else float(radius)))
     return Task(
         study=study.fingerprint,
@@ -83,3 +89,13 @@ def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: L
         repetitions=cell.repetitions,
         exponent=grid,
     )
+
+
+def _check_claim(mechanism: Mechanism) -> None:
+    """Raise StudyError for a claim that the curator cannot keep, before labels pay for it."""
+    epsilon, delta = mechanism.get("epsilon"), mechanism.get("delta")
+    assert epsilon is not None and delta is not None
+    try:
+        NOISE[mechanism.name].noise_multiplier(epsilon, delta)
+    except ValueError as error:
+        raise StudyError(f"{mechanism.name}: {error}") from None

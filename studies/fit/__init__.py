@@ -83,7 +83,7 @@ def read_request(args: argparse.Namespace) -> Request:
             path=path,
             trust=trust,
             epsilon=None if trust is Trust.CLEAR else epsilon(args.epsilon, "--epsilon"),
-            delta=delta(args.delta or "1e-5", "--delta") if trust is Trust.CENTRAL else None,
+            delta=delta("1e-5" if args.delta is None else args.delta, "--delta") if trust is Trust.CENTRAL else None,
             bound=_bound(args.bound),
             estimator=args.estimator or WAYS[trust][1][0],
             state=_state(args.state),

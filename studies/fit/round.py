@@ -50,14 +50,15 @@ def fit(request: Request, table: Table) -> Fit:
 
     The ball is the server's business and not in the task: for another one the same reports, or the same release, serve.
     Guarantee: that of the outcome's claim; unit: one label (a labeler's answers about one pair are one label).
-    Raises RoundFailed for a refusal, EstimationError where there is no estimate, LedgerUnavailable and LedgerError.
+    Raises StudyError for a claim that cannot be kept, RoundFailed for a refusal, EstimationError where there is no
+    estimate, LedgerUnavailable and LedgerError.
     """
     problem = Problem(len(table.items), "items", sum_zero=True, bound=None, design=table.pairs)
     study = _study(request, problem)
     bound = _bound(request, len(table.items))
+    task = _task(study, table)
     with _parts(request, table) as (node, ledger, server):
         before = _paid(ledger)
-        task = _task(study, table)
         heard = listen([task], lambda raws: [answer(raw, node) for raw in raws])[task]
         seen = Workspace(evidence(server, heard, server.designs(problem, heard.task.n, 0)))
         charged = _paid(ledger) - before

@@ -80,6 +80,7 @@ WRONG: dict[str, tuple[Task, Report]] = {
     "not offered": (LOCAL, replace(GOOD, table=bytes(32))),
     "hash differs": (LOCAL, replace(GOOD, table=b"")),
     "not asked": (LOCAL, replace(GOOD, rows=Runs.of(range(1, 11)))),
+    "rows where 10 were asked": (LOCAL, replace(GOOD, rows=Runs(((0, 1, 1 << 50),)))),
     "groups": (LOCAL, replace(GOOD, groups=Runs.of([1]))),
     "shape": (LOCAL, swap(GOOD, values=np.zeros((1, 10), np.uint8))),
     "kind": (LOCAL, replace(sums(range(10), 0.0), task=GOOD.task, mechanism=RR, table=TABLE)),
@@ -125,6 +126,15 @@ def test_garbage_and_refusals_are_counted() -> None:
 def test_one_addressed_report_marks_all_as_addressed() -> None:
     mixed = gather(LOCAL, bits(range(5)), replace(bits(range(5, 10)), coins=Coins.ADDRESSED))
     assert mixed.coins is Coins.ADDRESSED
+
+
+def test_what_names_a_report_in_a_ledger_tells_nothing_of_its_sum() -> None:
+    """A hash of the whole report would tell the exact sum, and so a label, to whoever hashes the candidates."""
+    one, other = gather(CENTRAL, sums(range(10), 1.0)), gather(CENTRAL, sums(range(10), 0.5))
+    assert one.accepted == other.accepted
+    assert one.accepted != gather(CENTRAL, sums(range(9), 1.0)).accepted
+    split = gather(CENTRAL, sums(range(5), 1.0), sums(range(5, 10), 1.0))
+    assert len(set(split.accepted)) == 2
 
 
 def test_only_rows_that_were_asked_for() -> None:

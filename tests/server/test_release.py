@@ -137,6 +137,13 @@ def test_the_exact_sum_is_never_on_disk(tmp_path: Path) -> None:
     assert str(read_releases(path)[0].values[0]).encode() in stored
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
+def test_a_new_ledger_is_its_owners_alone(tmp_path: Path) -> None:
+    with ReleaseLedger(tmp_path / "ledger") as ledger:
+        ledger.release(request(), [5])
+    assert (tmp_path / "ledger").stat().st_mode & 0o777 == 0o600
+
+
 def test_errors_and_names_show_no_sum() -> None:
     with ReleaseLedger(None) as ledger, pytest.raises(TypeError, match="integers in units of the grid") as caught:
         ledger.release(request(), [123456.5])  # type: ignore[list-item]

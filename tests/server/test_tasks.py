@@ -1,12 +1,16 @@
 """From a cell to tasks: what is asked, what is shared, and what can never be in a task."""
 
 import tomllib
+from dataclasses import replace
 from decimal import Decimal
+
+import pytest
 
 from protocol.codec import encode_task
 from protocol.features import row_bound
 from protocol.grid import exponent
 from protocol.messages import Mechanism
+from protocol.strict import StudyError
 from protocol.study import Cell, Study, cells, parse
 from protocol.trust import Trust
 from server.tasks import offers
@@ -74,3 +78,11 @@ def test_blocks_of_repetitions_cover_each_repetition_once() -> None:
             for repetition in range(cell.first_repetition, cell.first_repetition + cell.repetitions)
         )
         assert covered == [(n, repetition) for n in (50, 100) for repetition in range(6)]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("1001", "1e-5"), ("1", "1e-61")])
+def test_a_claim_that_no_curator_keeps_is_refused_before_anyone_is_asked(epsilon: str, delta: str) -> None:
+    made = study()
+    made = replace(made, grid=replace(made.grid, epsilon=(Decimal(epsilon),), delta=(Decimal(delta),)))
+    with pytest.raises(StudyError, match="expected "):
+        list(offers(made, Cell(100, 0, 1)))

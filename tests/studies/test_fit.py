@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from client.labeler import Node, answer
 from client.sources.table import read_table
+from server.release_file import read_releases
 from studies.cli import main
 from studies.fit import round as fit_round
 
@@ -96,6 +97,20 @@ def test_central_releases_once(votes: Path, tmp_path: Path, capsys: pytest.Captu
     assert first == second
     assert (first["claimed_delta"], first["coins"]) == (1e-5, "os")
     assert run(capsys, *words, "--bound", "2")["charged_labels"] == 0
+
+
+def test_a_curators_ledger_tells_labels_through_the_noisy_sum_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = []
+    for winner in ("x", "y"):
+        state = tmp_path / winner
+        state.mkdir()
+        votes = write(state, f"r1,x,y,{winner}", "r1,y,z,y")
+        run(capsys, votes, "--trust", "central", "--epsilon", "1", "--state", state)
+        (release,) = read_releases(state / "curator.sqlite")
+        kept.append((release.request, release.stddev))
+    assert kept[0] == kept[1]
 
 
 @pytest.mark.parametrize("trust", ["local", "central"])
@@ -207,6 +222,9 @@ def test_a_ledger_that_cannot_be_kept_answers_nothing(tmp_path: Path, capsys: py
         (["--trust", "clear", "--epsilon", "1"], "--epsilon"),
         (["--trust", "local", "--epsilon", "1", "--delta", "1e-5"], "--delta"),
         (["--trust", "central", "--epsilon", "1", "--delta", "1"], "--delta"),
+        (["--trust", "central", "--epsilon", "1", "--delta", ""], "--delta"),
+        (["--trust", "central", "--epsilon", "1001"], "epsilon <= 1000"),
+        (["--trust", "central", "--epsilon", "1", "--delta", "1e-61"], "delta >= 1E-60"),
         (["--trust", "central", "--epsilon", "1", "--estimator", "rr-mle"], "--estimator"),
         (["--trust", "clear", "--bound", "0"], "--bound"),
         (["--trust", "clear", "--bound", "inf"], "--bound"),
