@@ -13,6 +13,7 @@ from protocol.decimals import canonical
 DRAWN = ("gaussian", "sphere")
 GIVEN = ("values", "items")
 MOST_DIMENSIONS = 1 << 20
+SMALLEST_SCALE, LARGEST_SCALE = 1e-100, 1e100  # of given features: squares of other numbers vanish or overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +73,11 @@ def _check_design(design: NDArray[np.float64] | NDArray[np.int32], features: str
         if not np.isfinite(design).all():
             row = int(np.argmin(np.isfinite(design).all(axis=1)))
             raise ValueError(f"expected finite features, got NaN or inf in row {row}")
+        largest = float(np.abs(design).max())
+        if largest and not SMALLEST_SCALE <= largest <= LARGEST_SCALE:
+            raise ValueError(
+                f"expected a largest feature in {SMALLEST_SCALE}..{LARGEST_SCALE}, got {largest}: rescale the features"
+            )
         return
     if design.dtype != np.int32 or design.ndim != 2 or design.shape[1] != 2 or not len(design):
         raise ValueError(f"expected int32 items of shape (n, 2), got {design.dtype} {design.shape}")

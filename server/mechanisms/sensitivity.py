@@ -17,9 +17,10 @@ def largest_squared_norm(rows: NDArray[np.float64], exponent: int) -> int:
     >>> largest_squared_norm(np.array([[3.0, 4.0], [5.0, 1.0]]), 0)
     26
     """
+    scaled = rows * 2.0**-exponent  # integers of at most 2^53: their squares neither overflow nor vanish
     total = np.zeros(len(rows))
     for j in range(rows.shape[1]):
-        total += rows[:, j] ** 2
+        total += scaled[:, j] ** 2
     # Doubles find the candidates; integers decide. The relative error of `total` is below (p + 1) 2^-53.
     slack = 1 - 4 * (rows.shape[1] + 1) * 2.0**-53
     candidates = to_integers(rows[total >= slack * total.max()], exponent)

@@ -131,6 +131,8 @@ def test_items_are_one_hot_differences() -> None:
         {"dimension": 3, "features": "gaussian", "sum_zero": True, "bound": Decimal("NaN")},
         {"dimension": 3, "features": "values", "sum_zero": True, "bound": None},
         {"dimension": 2, "features": "values", "sum_zero": False, "bound": None, "design": np.array([[1.0, np.nan]])},
+        {"dimension": 1, "features": "values", "sum_zero": False, "bound": None, "design": np.array([[1e-161]])},
+        {"dimension": 1, "features": "values", "sum_zero": False, "bound": None, "design": np.array([[1e161]])},
         {"dimension": 2, "features": "items", "sum_zero": False, "bound": None, "design": np.array([[1, 1]], "i4")},
         {"dimension": 2, "features": "items", "sum_zero": False, "bound": None, "design": np.array([[0, 2]], "i4")},
         {"dimension": 3, "features": "gaussian", "sum_zero": True, "bound": None, "model": "thurstone"},
