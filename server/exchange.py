@@ -64,7 +64,7 @@ def gather(post: Post, clients: int, deadline: float, clock: Clock | None = None
     end, pause = clock.now() + deadline, SHORTEST
     while True:
         nodes = sorted(set(post.nodes()))
-        if len(nodes) == clients or (not clients and nodes):
+        if nodes and len(nodes) == (clients or len(nodes)):
             return nodes
         if clock.now() >= end:
             raise RoundFailed(f"expected {clients or 'some'} clients within {deadline:g} s, got {len(nodes)}")

@@ -19,7 +19,8 @@ from server.outcome import Outcome
 
 OUTCOME, DONE, FAILED = "halftruth-outcome", "halftruth-done", "halftruth-failed"
 LONGEST_LINE = 2000
-_LINE = re.compile(rf"({OUTCOME}|{DONE}|{FAILED})(?: ([^\x1b]*))?")
+# At the start of a line, behind a logger's level and colours only: an error's text may be a client's words.
+_LINE = re.compile(rf"(?:\x1b\[[\d;]*m|INFO|[\s:])*({OUTCOME}|{DONE}|{FAILED})(?: (.*))?")
 _CELL = re.compile(r"cell-(\d{1,10})-(\d{1,10})-(\d{1,10})")
 
 
@@ -102,7 +103,7 @@ def log_lines(cell: Cell, records: Sequence[str]) -> Iterator[str]:
 
 @dataclass
 class Lines:
-    """Reads the lines of a log, whatever stands before a marker; a line seen again changes nothing.
+    """Reads the lines of a log; a line seen again changes nothing, and nothing follows the end of a run.
 
     `done` and `failed` (a reason) say how the run ended.
     """
@@ -114,8 +115,8 @@ class Lines:
 
     def feed(self, line: str) -> tuple[Cell, list[str]] | None:
         """Take one line; returns a cell and its records when the line completes them. Raises RecordError."""
-        match = _LINE.search(line)
-        if match is None:
+        match = _LINE.match(line)
+        if match is None or self.done or self.failed is not None:
             return None
         marker, rest = match.group(1), (match.group(2) or "").strip()
         if marker == DONE:

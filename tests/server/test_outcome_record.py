@@ -82,8 +82,19 @@ def test_a_log_says_how_the_run_ended() -> None:
     reader = Lines()
     reader.feed("INFO :      halftruth-done")
     assert reader.done
-    reader.feed("\x1b[91mERROR \x1b[0m:     halftruth-failed expected 3 clients, got 2")
+    reader = Lines()
+    reader.feed("\x1b[92mINFO \x1b[0m:      halftruth-failed expected 3 clients, got 2\n")
     assert reader.failed == "expected 3 clients, got 2"
+    reader.feed("halftruth-done")
+    assert not reader.done
+
+
+@pytest.mark.parametrize("before", ["RoundFailed: mechanism ", "ERROR :   ", "INFO :      halftruth-failed mechanism "])
+def test_words_of_a_client_inside_a_line_deliver_nothing(before: str) -> None:
+    reader = Lines()
+    for line in (*log_lines(CELL, ["forged"]), "halftruth-done"):
+        assert reader.feed(before + line) is None
+    assert not reader.done
 
 
 @pytest.mark.parametrize("rest", ["", "cell-1-2-3", "cell-1-2-3 1/1", "nowhere 1/1 AAAA", "cell-1-2-3 1/1 AAAA"])

@@ -1,0 +1,384 @@
+"""Both Flower apps over a Grid in memory: the bits of the in-process runtime, and a name for everything that fails."""
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
+
+import client.app
+import server.exchange
+from client.labels import Labels
+from client.sources.synthetic import write_truth
+from protocol.codec import decode_bundle, decode_reply, decode_task, encode_bundle, encode_refusal, identity
+from protocol.messages import Code, Kind, Refusal
+from protocol.runconfig import read, write
+from protocol.study import Study, cells
+from protocol.trust import Trust
+from server.app import RunFailed
+from server.app import app as server_app
+from server.delivery import read_transcript
+from server.outcome import Outcome
+from server.outcome_record import Lines, cell_name, decode
+from studies.in_process import run_cell
+
+THETA = np.array([1.0, 0.5, 0.0, -0.5, -1.0])
+Virtual = Callable[[int], list[dict[str, Any]]]
+
+
+def small(repetitions: int = 3, n: tuple[int, ...] = (40, 60)) -> Study:
+    """All arms of figure 1, few rows."""
+    study = read({}).study
+    return replace(study, repetitions=repetitions, grid=replace(study.grid, n=n))
+
+
+def configured(study: Study, **changes: Any) -> dict[str, Any]:
+    return {**write(study), "truth": write_truth(THETA), "deadline": 5.0, **changes}
+
+
+def start(grid: Any, config: dict[str, Any]) -> None:
+    server_app(grid, Context(1, 1, {}, RecordDict(), config))
+
+
+def plain(outcome: Outcome) -> list[str]:
+    """All fields, arrays by their bits; an epsilon by its value, not by how it was written."""
+    values = [getattr(outcome, item.name) for item in fields(outcome)]
+    return [value.tobytes().hex() if isinstance(value, np.ndarray) else repr(value) for value in values]
+
+
+def delivered(folder: Path, study: Study, block: int | None = None) -> list[list[str]]:
+    found = []
+    for cell in cells(study, block):
+        lines = (folder / f"{cell_name(cell)}.jsonl").read_text("utf-8").splitlines()
+        found += [plain(decode(line, study)) for line in lines]
+    return found
+
+
+def in_process(study: Study, block: int | None = None) -> list[list[str]]:
+    return [plain(outcome) for cell in cells(study, block) for outcome in run_cell(study, THETA, cell)]
+
+
+def bundle(raw: bytes, asked: Message) -> Message:
+    array = Array(np.frombuffer(raw, dtype=np.uint8))
+    return Message(RecordDict({"halftruth": ArrayRecord({"bundle": array})}), reply_to=asked)
+
+
+@pytest.fixture
+def outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder where the server leaves outcomes."""
+    monkeypatch.setenv("HALFTRUTH_OUTCOMES", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("clients", [1, 3, 8])
+def test_every_arm_has_the_bits_of_the_in_process_runtime(
+    grid: Any, virtual: Virtual, outcomes: Path, clients: int
+) -> None:
+    study = small()
+    config = configured(study, clients=clients, block=2)
+    room = grid(virtual(clients), config)
+    start(room, config)
+    assert delivered(outcomes, study, 2) == in_process(study, 2)
+    assert (outcomes / "done").exists() and not (outcomes / "failed.txt").exists()
+    assert room.pulls == len(cells(study, 2)), "one message a node and cell, and no waiting for what is there"
+
+
+def test_a_bare_run_shows_the_built_in_study_in_the_log(
+    grid: Any, virtual: Virtual, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HALFTRUTH_OUTCOMES", raising=False)
+    config = {"study": "", "design": "", "truth": write_truth(THETA), "clients": 0}
+    with caplog.at_level("INFO", logger="flwr"):
+        start(grid(virtual(2), config), config)
+    reader, study = Lines(), read({}).study
+    found = [item for item in (reader.feed(record.getMessage()) for record in caplog.records) if item]
+    ((cell, records),) = found
+    assert reader.done and [cell] == cells(study)
+    assert [plain(decode(record, study)) for record in records] == in_process(study)
+
+
+def test_finished_cells_are_not_asked_again(grid: Any, virtual: Virtual, outcomes: Path) -> None:
+    study = small()
+    config = configured(study, block=2)
+    first, *_ = cells(study, 2)
+    (outcomes / f"{cell_name(first)}.jsonl").write_text("kept\n", "utf-8")
+    room = grid(virtual(2), config)
+    start(room, config)
+    assert room.pulls == len(cells(study, 2)) - 1
+    assert (outcomes / f"{cell_name(first)}.jsonl").read_text("utf-8") == "kept\n"
+    assert sorted(path.name for path in outcomes.iterdir()) == sorted(
+        [*(f"{cell_name(cell)}.jsonl" for cell in cells(study, 2)), "done"]
+    )
+
+
+def test_a_transcript_holds_every_byte_that_arrived_and_no_clear_symbol_of_a_local_arm(
+    grid: Any, virtual: Virtual, outcomes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HALFTRUTH_TRANSCRIPT", str(outcomes))
+    study = small(2, (50,))
+    config = configured(study)
+    room = grid(virtual(2), config)
+    asked: dict[bytes, Trust] = {}
+    arrived: list[bytes] = []
+
+    def note(message: Message, reply: Message) -> list[Message]:
+        raw = message.content.array_records["halftruth"]["bundle"].numpy().tobytes()
+        asked.update((identity(task), decode_task(task).trust) for task in decode_bundle(raw))
+        arrived.append(reply.content.array_records["halftruth"]["bundle"].numpy().tobytes())
+        assert len(reply.content) == 1
+        return [reply]
+
+    room.change = note
+    start(room, config)
+    assert list(read_transcript(outcomes)) == arrived
+    for raw in arrived:
+        for reply in map(decode_reply, decode_bundle(raw)):
+            assert not isinstance(reply, Refusal)
+            for report in (signed.report for signed in reply):
+                trust = asked[report.task]
+                assert (report.table != b"") == (trust is Trust.LOCAL)
+                assert (report.payload.kind is Kind.EXACT_SUMS) == (trust is Trust.CENTRAL)
+
+
+# What fails is named
+
+
+def fails(grid: Any, config: dict[str, Any], nodes: list[dict[str, Any]], change: Any, outcomes: Path) -> str:
+    room = grid(nodes, config)
+    if change is not None:
+        room.change = change
+    with pytest.raises(RunFailed) as caught:
+        start(room, config)
+    reason = (outcomes / "failed.txt").read_text("utf-8")
+    assert reason == f"{caught.value}\n" and not (outcomes / "done").exists()
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    return reason
+
+
+def only(node: int, change: Callable[[Message, Message], list[Message]]) -> Callable[[Message, Message], list[Message]]:
+    """A change for one node; others answer as they are."""
+    return lambda asked, reply: change(asked, reply) if asked.metadata.dst_node_id == node else [reply]
+
+
+def records(**held: Any) -> Callable[[Message], Message]:
+    """A reply that holds just these records."""
+    return lambda asked: Message(RecordDict(held), reply_to=asked)
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (lambda asked: Message(Error(8, "secret"), reply_to=asked), "Flower's error 8: its process died"),
+        (lambda asked: Message(Error(77, "secret"), reply_to=asked), "Flower's error 77: an unknown error"),
+        (lambda asked: bundle(b"", asked), "0 replies to 5 tasks"),
+        (lambda asked: bundle(b"secret", asked), "expected the bytes of a bundle"),
+        (records(), "0 replies to 5 tasks"),
+        (records(halftruth=ConfigRecord({"bundle": b"secret"})), "0 replies"),
+        (records(halftruth=ArrayRecord({"bundle": Array(np.zeros(3))})), "0 replies"),
+        (records(halftruth=ArrayRecord({"bundle": Array(np.zeros((1, 1), np.uint8))})), "0 replies"),
+        (records(halftruth=ArrayRecord({"bundle": Array("uint8", (9,), "numpy.ndarray", b"secret")})), "0 replies"),
+        (records(halftruth=ArrayRecord({"bundle": Array("uint8", (9,), "secret", b"secret")})), "0 replies"),
+        (records(halftruth=ArrayRecord(), more=MetricRecord({"secret": 1})), "0 replies"),
+    ],
+)
+def test_what_a_strict_run_cannot_use_ends_it_by_name(
+    grid: Any, virtual: Virtual, outcomes: Path, reply: Callable[[Message], Message], reason: str
+) -> None:
+    found = fails(grid, configured(small()), virtual(3), only(101, lambda asked, _: [reply(asked)]), outcomes)
+    assert f"expected a reply of node 101, got none: {reason}" in found and "secret" not in found
+
+
+def test_replies_that_are_none_end_a_strict_run(grid: Any, virtual: Virtual, outcomes: Path) -> None:
+    def garbage(asked: Message, reply: Message) -> list[Message]:
+        return [bundle(encode_bundle([b"secret"] * 5), asked)]
+
+    found = fails(grid, configured(small()), virtual(3), only(101, garbage), outcomes)
+    assert "expected replies to tasks, got 5 that are none" in found and "secret" not in found
+
+
+def test_a_reply_with_more_than_its_bytes_is_none(grid: Any, virtual: Virtual, outcomes: Path) -> None:
+    def more(asked: Message, reply: Message) -> list[Message]:
+        return [Message(RecordDict({**reply.content, "more": MetricRecord({"secret": 1})}), reply_to=asked)]
+
+    found = fails(grid, configured(small()), virtual(3), only(101, more), outcomes)
+    assert "node 101, got none: 0 replies" in found and "secret" not in found
+
+
+def test_a_node_that_does_not_answer_is_named(grid: Any, virtual: Virtual, outcomes: Path) -> None:
+    found = fails(grid, configured(small(), deadline=0.3), virtual(3), only(101, lambda asked, reply: []), outcomes)
+    assert "node 101, got none: no reply within 0.3 s" in found
+
+
+def test_a_reply_of_somebody_else_is_none(grid: Any, virtual: Virtual, outcomes: Path) -> None:
+    def foreign(asked: Message, reply: Message) -> list[Message]:
+        reply.metadata.__dict__["_src_node_id"] = 100
+        return [reply]
+
+    found = fails(grid, configured(small(), deadline=0.3), virtual(2), only(101, foreign), outcomes)
+    assert "expected a reply of node 101, got none: no reply within 0.3 s" in found
+
+
+def test_replies_twice_and_to_nothing_are_counted_and_harmless(
+    grid: Any, virtual: Virtual, outcomes: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def more(asked: Message, reply: Message) -> list[Message]:
+        stray = Message(reply.content, reply_to=asked)
+        stray.metadata.__dict__["_reply_to_message_id"] = "nobody"
+        return [stray, reply, reply]
+
+    study = small(2, (50,))
+    room = grid(virtual(3), configured(study))
+    room.change = only(100, more)
+    with caplog.at_level("INFO", logger="flwr"):
+        start(room, configured(study))
+    assert delivered(outcomes, study) == in_process(study)
+    assert "answered: 3, duplicate: 1, foreign: 1" in caplog.text
+
+
+def test_a_live_run_goes_on_with_those_that_answered(
+    grid: Any, virtual: Virtual, outcomes: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    study = small(2, (40, 60))
+    study = replace(study, arms=tuple(arm for arm in study.arms if arm.trust is not Trust.CENTRAL))
+    held: list[Message] = []
+
+    def slow(asked: Message, reply: Message) -> list[Message]:
+        late, held[:] = list(held), [reply]
+        return late
+
+    config = configured(study, mode="live", deadline=0.3)
+    room = grid(virtual(4), config)
+    room.change = only(101, slow)
+    with caplog.at_level("INFO", logger="flwr"):
+        start(room, config)
+    assert "answered: 6, late: 1, missing: 2" in caplog.text
+    for cell in cells(study):
+        lines = (outcomes / f"{cell_name(cell)}.jsonl").read_text("utf-8").splitlines()
+        found = [decode(line, study) for line in lines]
+        assert {o.warnings[-1:] for o in found if o.arm.trust} == {(f"{cell.n * 3 // 4} of {cell.n} rows answered",)}
+
+
+def test_a_live_run_does_not_release_a_part_of_a_sum(grid: Any, virtual: Virtual, outcomes: Path) -> None:
+    config = configured(small(), mode="live", deadline=0.3)
+    found = fails(grid, config, virtual(2), only(101, lambda asked, reply: []), outcomes)
+    assert "rows for the central task" in found
+
+
+def test_a_live_run_without_any_answer_fails(grid: Any, virtual: Virtual, outcomes: Path) -> None:
+    config = configured(small(), mode="live", deadline=0.2)
+    assert "got none: missing: 2" in fails(grid, config, virtual(2), lambda asked, reply: [], outcomes)
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+def test_the_server_waits_for_exactly_the_clients_it_was_told(
+    grid: Any, virtual: Virtual, outcomes: Path, clients: int
+) -> None:
+    found = fails(grid, configured(small(), clients=clients, deadline=0.2), virtual(2), None, outcomes)
+    assert f"expected {clients} clients within 0.2 s, got 2" in found
+
+
+def test_nobody_there_is_a_failure(grid: Any, outcomes: Path) -> None:
+    assert "expected some clients" in fails(grid, configured(small(), deadline=0.2), [], None, outcomes)
+
+
+def test_a_wrong_configuration_is_a_failure(grid: Any, virtual: Virtual, outcomes: Path) -> None:
+    assert "did you mean 'clients'" in fails(grid, {"client": 3}, virtual(1), None, outcomes)
+
+
+def test_two_clients_with_the_same_rows_are_found(grid: Any, virtual: Virtual, outcomes: Path) -> None:
+    found = fails(grid, configured(small()), [virtual(2)[0]] * 2, None, outcomes)
+    assert "already answered" in found
+
+
+# What a client sends when something fails in it
+
+
+def test_a_client_without_a_node_refuses_with_a_code_and_no_text(
+    grid: Any, virtual: Virtual, outcomes: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nodes = [*virtual(1), {"config": "/nowhere/secret.toml"}]
+    found = fails(grid, configured(small()), nodes, None, outcomes)
+    assert "INTERNAL x 1" in found
+    assert "secret" not in found + caplog.text
+
+
+def test_a_client_that_raises_refuses_with_a_code_and_no_text(
+    grid: Any, virtual: Virtual, outcomes: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(self: Labels) -> Any:
+        raise RuntimeError("secret label 1")
+
+    monkeypatch.setattr(Labels, "reveal", broken)
+    found = fails(grid, configured(small()), virtual(2), None, outcomes)
+    assert "INTERNAL x 2" in found and "secret" not in found + caplog.text
+
+
+def test_a_client_answers_garbage_with_an_empty_bundle(virtual: Virtual) -> None:
+    context = Context(1, 7, virtual(1)[0], RecordDict(), configured(small()))
+    for content in (
+        RecordDict(),
+        RecordDict({"halftruth": ConfigRecord({"bundle": b"x"})}),
+        RecordDict({"halftruth": ArrayRecord({"bundle": Array(np.zeros((2, 2)))})}),
+        RecordDict({"halftruth": ArrayRecord({"bundle": Array(np.frombuffer(b"secret", np.uint8))})}),
+    ):
+        message = Message(content, 7, "query")
+        reply = client.app.app(message, context)
+        assert reply.content.array_records["halftruth"]["bundle"].numpy().tobytes() == encode_bundle([])
+
+
+def test_a_client_refuses_what_is_no_task_one_by_one(virtual: Virtual) -> None:
+    context = Context(1, 7, virtual(1)[0], RecordDict(), configured(small()))
+    array = Array(np.frombuffer(encode_bundle([b"one", b"two"]), np.uint8))
+    message = Message(RecordDict({"halftruth": ArrayRecord({"bundle": array})}), 7, "query")
+    reply = client.app.app(message, context)
+    raws = decode_bundle(reply.content.array_records["halftruth"]["bundle"].numpy().tobytes())
+    assert raws == [encode_refusal(Refusal(identity(raw), Code.TASK_INVALID)) for raw in (b"one", b"two")]
+
+
+# The curator
+
+
+def test_a_ledger_needs_a_folder_on_the_servers_machine(
+    grid: Any, virtual: Virtual, outcomes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HALFTRUTH_STATE", raising=False)
+    found = fails(grid, configured(small(), curator="ledger"), virtual(1), None, outcomes)
+    assert "expected HALFTRUTH_STATE to name a folder" in found
+
+
+def test_a_ledger_replays_its_releases(
+    grid: Any, virtual: Virtual, outcomes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HALFTRUTH_STATE", str(outcomes))
+    study = small(1, (50,))
+    config = configured(study, curator="ledger")
+    runs = []
+    for _ in range(2):
+        start(grid(virtual(2), config), config)
+        (part,) = outcomes.glob("cell-*.jsonl")
+        runs.append(part.read_text("utf-8"))
+        part.unlink()
+    assert runs[0] == runs[1]
+    assert (outcomes / "curator.sqlite").exists()
+
+
+def test_the_polling_is_short_at_first_and_bounded() -> None:
+    pauses: list[float] = []
+    clock = server.exchange.Clock(now=lambda: sum(pauses), sleep=pauses.append)
+
+    class Silent:
+        def nodes(self) -> list[int]:
+            return [1]
+
+        def push(self, nodes: Any, raw: bytes) -> list[str]:
+            return ["a"]
+
+        def pull(self, ids: Any) -> list[server.exchange.Letter]:
+            return []
+
+    with pytest.raises(server.exchange.RoundFailed, match="no reply within 30 s"):
+        server.exchange.Exchange(Silent(), [1], 30, True, clock=clock).ask([b""])
+    assert pauses[0] == 0.05 and max(pauses) == 0.5 and sum(pauses) < 31
