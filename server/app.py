@@ -19,7 +19,7 @@ from server.curator import Curator, LiveCurator, SimulatedCurator
 from server.delivery import Delivery, ToFolder, ToLog, one_line, transcript
 from server.evidence import Server
 from server.exchange import Exchange, Letter, gather
-from server.outcome_record import cell_name, encode
+from server.outcome_record import cell_name
 from server.release import ReleaseLedger
 from server.rounds import RoundFailed, complete, play, quorum
 
@@ -63,7 +63,7 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
         server = Server(FeatureStore(study.seed), study.seed, noise)
         for cell in missing:
             outcomes = play(study, cell, exchange.ask, server, complete if exchange.strict else quorum)
-            delivery.deliver(cell, [encode(outcome, study) for outcome in outcomes])
+            delivery.deliver(study, cell, list(outcomes))
             _log.info("%s: messages so far: %s", cell_name(cell), exchange.describe())
 
 

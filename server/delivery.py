@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from protocol.study import Cell
-from server.outcome_record import DONE, FAILED, LONGEST_LINE, cell_name, log_lines
+from protocol.study import Cell, Study
+from server.outcome import Outcome
+from server.outcome_record import DONE, FAILED, LONGEST_LINE, cell_name, encode, log_lines
 
 DONE_FILE, FAILED_FILE, TRANSCRIPT_FILE = "done", "failed.txt", "transcript.bin"
 
@@ -19,8 +20,8 @@ class Delivery(Protocol):
     def has(self, cell: Cell) -> bool:
         """Whether a cell is there already."""
 
-    def deliver(self, cell: Cell, records: Sequence[str]) -> None:
-        """Leave the records of a cell, whole or not at all."""
+    def deliver(self, study: Study, cell: Cell, outcomes: Sequence[Outcome]) -> None:
+        """Leave the outcomes of a cell, whole or not at all."""
 
     def done(self) -> None:
         """All cells are there."""
@@ -39,9 +40,9 @@ class ToFolder:
         """Whether the cell's file is there."""
         return self._path(cell).exists()
 
-    def deliver(self, cell: Cell, records: Sequence[str]) -> None:
+    def deliver(self, study: Study, cell: Cell, outcomes: Sequence[Outcome]) -> None:
         """Write the cell's file."""
-        self._write(self._path(cell), "".join(f"{record}\n" for record in records))
+        self._write(self._path(cell), "".join(f"{encode(outcome, study)}\n" for outcome in outcomes))
 
     def done(self) -> None:
         """Write `done`."""
@@ -65,7 +66,7 @@ class ToFolder:
 
 @dataclass(frozen=True)
 class ToLog:
-    """Lines for `server.outcome_record.Lines`."""
+    """Lines for `server.outcome_record.Lines`, and the estimates of each cell's first repetition for those who read."""
 
     write: Callable[[str], None]
 
@@ -73,10 +74,13 @@ class ToLog:
         """A log is not read."""
         return False
 
-    def deliver(self, cell: Cell, records: Sequence[str]) -> None:
+    def deliver(self, study: Study, cell: Cell, outcomes: Sequence[Outcome]) -> None:
         """Write the cell's lines."""
-        for line in log_lines(cell, records):
+        for line in log_lines(cell, [encode(outcome, study) for outcome in outcomes]):
             self.write(line)
+        for outcome in outcomes:
+            if outcome.repetition == cell.first_repetition:
+                self.write(_shown(outcome))
 
     def done(self) -> None:
         """Write the last line."""
@@ -85,6 +89,12 @@ class ToLog:
     def failed(self, reason: str) -> None:
         """Write the last line, with the reason."""
         self.write(f"{FAILED} {reason}")
+
+
+def _shown(outcome: Outcome) -> str:
+    theta = " ".join(f"{value:+.3f}" for value in outcome.theta)
+    claim = "no claim" if outcome.claim is None else f"{outcome.claim}"
+    return f"n = {outcome.n}, {outcome.arm.name}: theta = {theta} ({claim}; coins: {outcome.coins})"
 
 
 def one_line(error: BaseException) -> str:
@@ -96,12 +106,14 @@ def one_line(error: BaseException) -> str:
 def transcript(folder: Path) -> Callable[[bytes], None]:
     """Appends every byte string it is given to `transcript.bin`, after its length as 8 bytes (little-endian).
 
-    For audits: in the central model it holds exact sums, which no reader of the results may see.
+    For audits: in the central model it holds exact sums, which no reader of the results may see, so a new file is
+    readable by its owner only.
     """
     path = folder / TRANSCRIPT_FILE
 
     def append(raw: bytes) -> None:
-        with path.open("ab") as file:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
+        with os.fdopen(handle, "ab") as file:
             file.write(struct.pack("<Q", len(raw)) + raw)
 
     return append
