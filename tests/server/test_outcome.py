@@ -1,0 +1,50 @@
+"""What a reader is told about the answers an estimate came from."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+
+from protocol.channel import DiscreteChannel
+from protocol.codec import encode_reply, encode_report, encode_task, identity
+from protocol.mechanisms import channel
+from protocol.messages import Coins, Kind, Mechanism, Payload, Report, Runs, Task
+from protocol.privacy import Unit
+from protocol.problem import Problem
+from protocol.trust import Trust
+from server.evidence import Heard
+from server.outcome import warnings
+from server.rounds import listen, quorum
+
+LEVEL = Decimal(1)
+RR = Mechanism.of("randomized-response", epsilon=LEVEL)
+LAW: DiscreteChannel = channel(RR.name, dict(RR.parameters))
+TASK = Task(bytes(32), Trust.LOCAL, Unit.LABEL, Problem(3, "sphere", True, None), (RR,), 10, LEVEL, None, 0, 1)
+
+
+def reply(rows: range, symbol: int) -> bytes:
+    payload = Payload(Kind.SYMBOLS, np.full((1, len(rows)), symbol, dtype=np.uint8), None, 2)
+    report = Report(identity(encode_task(TASK)), Runs.of(rows), payload, RR, LAW.digest, Coins.OS, bytes(8))
+    return encode_reply([(encode_report(report), b"")])
+
+
+def heard(*replies: bytes) -> Heard:
+    return listen([TASK], lambda tasks: list(replies), quorum)[TASK]
+
+
+def test_missing_rows_are_said() -> None:
+    assert "4 of 10 rows answered" in warnings(heard(reply(range(4), 0)))
+
+
+def test_an_answer_in_another_ones_place_is_said_even_if_no_row_is_missing() -> None:
+    """Who comes first counts, so a quorum must not hide that somebody came second."""
+    both = heard(reply(range(10), 0), reply(range(5, 10), 1))
+    assert "1 reports rejected" in warnings(both)
+    alone = heard(reply(range(5), 0), reply(range(5, 10), 1))
+    assert not [text for text in warnings(alone) if "reject" in text]
+
+
+def test_a_level_that_protects_nobody_is_said() -> None:
+    whole = heard(reply(range(10), 0))
+    loud = Heard(replace(TASK, epsilon=Decimal(41)), whole.task_id, whole.collected)
+    assert "epsilon above 40 protects nobody" in warnings(loud)
