@@ -25,7 +25,7 @@ TILE = 512  # the buffers of one tile fit the first-level cache; 512 factors of 
 def compiled(function: Function) -> Function:
     """Compile to machine code on first use and keep the code on disk; IEEE arithmetic in the order written."""
     dispatcher = numba.njit(cache=True, nogil=True, fastmath=False, error_model="numpy")(function)
-    if dispatcher.stats.cache_path is not None:
+    if dispatcher.stats.cache_path == str(Path(__file__).parent / "__pycache__"):
         _forget_stale(Path(dispatcher.stats.cache_path))
     return cast(Function, dispatcher)
 

@@ -17,6 +17,7 @@ examples:
   halftruth report out/quick
   halftruth fit votes.csv --trust local --epsilon 1
   halftruth ledger show state/ledger.db
+  halftruth node --config node.toml
 
 exit codes: 0 done, 1 the run failed, 2 wrong use, 130 interrupted"""
 RUN_EXAMPLES = """\
@@ -25,9 +26,14 @@ examples:
   halftruth run studies/toml/figure1.toml --out out/figure1 --resume        go on after Ctrl-C
   halftruth run studies/toml/figure1.toml --out out/sphere --set problem.features=sphere
   halftruth run studies/toml/figure1.toml --out out/few --set study.repetitions=10 --set 'grid.n=[1000, 3000]'
+  halftruth run studies/toml/quick.toml --out out/virtual --on simulation --clients 20    Flower's simulation engine
+  halftruth run studies/toml/quick.toml --out out/real --on deployment --clients 3        a server and three nodes
+  halftruth run studies/toml/quick.toml --out out/ours --on deployment --clients 3 --superlink lab
 
 A run writes OUT/results.parquet (one row per n, epsilon, delta, arm and repetition) and OUT/study.json. The numbers
-depend on the study only: not on --clients, --jobs, --block, nor on pauses."""
+depend on the study only: not on --on, --clients, --jobs, --block, nor on pauses. Simulation and deployment start
+processes of their own, and end them, whatever happens; --superlink names a connection of your own Flower
+configuration instead, to a federation that is running."""
 REPORT_EXAMPLES = """\
 examples:
   halftruth report out/figure1
@@ -65,11 +71,16 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     report.add_argument("out", metavar="OUT", help="the folder of a finished run")
     report.set_defaults(run=_lazy("studies.console", "report_command"))
     fit = commands.add_parser("fit", help="rank items from a file of comparisons")
+    node = commands.add_parser("node", help="start a labeler's node of a federation")
     ledger = commands.add_parser("ledger", help="look into a ledger")
     show = ledger.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
         "show", help="what a ledger has charged or released"
     )
-    for words, module, command in ((["fit"], "studies.fit", fit), (["ledger", "show"], "studies.ledger_show", show)):
+    for words, module, command in (
+        (["fit"], "studies.fit", fit),
+        (["node"], "studies.flower.node_command", node),
+        (["ledger", "show"], "studies.ledger_show", show),
+    ):
         if list(arguments[: len(words)]) == words:
             import_module(module).add_arguments(command)
             command.set_defaults(run=_lazy(module, "main"))
@@ -80,10 +91,14 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY", help="a study file (TOML)")
     parser.add_argument("--out", metavar="DIR", required=True, help="folder for the results")
     parser.add_argument(
-        "--on", choices=["in-process"], default="in-process", help="runtime: in-process (default) uses all cores"
+        "--on",
+        choices=["in-process", "simulation", "deployment"],
+        default="in-process",
+        help="runtime: in-process (default) uses all cores; simulation and deployment are Flower's",
     )
     parser.add_argument("--clients", metavar="K", type=_count, default=1, help="clients that share the rows (1)")
-    parser.add_argument("--jobs", metavar="J", type=_count, help="processes (all cores)")
+    parser.add_argument("--superlink", metavar="NAME", help="run on a connection of your Flower configuration")
+    parser.add_argument("--jobs", metavar="J", type=_count, help="processes (all cores); in-process only")
     parser.add_argument("--resume", action="store_true", help="go on where an earlier run stopped")
     parser.add_argument("--overwrite", action="store_true", help="delete earlier results in DIR and start again")
     parser.add_argument("--block", metavar="N", type=_count, help="repetitions in one unit of work")

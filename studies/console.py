@@ -3,12 +3,15 @@
 import argparse
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from protocol.strict import StudyError
+from studies.failure import RunFailed
 from studies.folder import Folder
 from studies.load import Loaded, load
 from studies.report import tables
@@ -18,40 +21,52 @@ WIDE = 120
 
 
 def run_command(args: argparse.Namespace) -> int:
-    """`halftruth run`: exit code 0 done, 1 a unit failed, 130 interrupted; StudyError is wrong use."""
-    from studies.run import Interrupted, run
-    from studies.unit import UnitError
+    """`halftruth run`: exit code 0 done, 1 the run failed, 130 interrupted; StudyError is wrong use."""
+    from studies.run import Interrupted
 
-    if args.resume and args.overwrite:
-        raise StudyError("expected --resume or --overwrite, got both")
+    _check_flags(args)
     loaded, out = load(Path(args.study), args.overrides), Path(args.out)
     try:
         with _bar(loaded) as bar:
             task = bar.add_task(loaded.study.name, total=None)
-            table = run(
-                loaded,
-                out,
-                jobs=args.jobs,
-                clients=args.clients,
-                resume=args.resume,
-                overwrite=args.overwrite,
-                block=args.block,
-                progress=lambda done, whole: bar.update(task, completed=done, total=whole),
-            )
+            table = _run(args, loaded, out, lambda done, whole: bar.update(task, completed=done, total=whole))
     except Interrupted as stopped:
         print(
             f"Stopped: {stopped.done} of {stopped.total} units are finished and kept in {out}. Go on with:\n"
             f"  {_again(args)}",
             file=sys.stderr,
         )
-        return 130
-    except UnitError as error:
-        print(f"halftruth: the run failed at {error}\nFinished units are kept in {out}.", file=sys.stderr)
+        return stopped.code
+    except RunFailed as error:
+        print(f"halftruth: the run failed: {error}\nFinished units are kept in {out}.", file=sys.stderr)
+        if Folder(out).logs.is_dir():
+            print(f"Logs of its processes: {Folder(out).logs}", file=sys.stderr)
         return 1
     console = _console()
     console.print(tables.by_epsilon(View(loaded, table)))
     console.print(f"Results: {Folder(out).results}\nTables and plots: halftruth report {out}", highlight=False)
     return 0
+
+
+def _check_flags(args: argparse.Namespace) -> None:
+    """Raise StudyError for flags that exclude each other."""
+    if args.resume and args.overwrite:
+        raise StudyError("expected --resume or --overwrite, got both")
+    if args.on == "in-process" and args.superlink is not None:
+        raise StudyError("expected --on simulation or --on deployment with --superlink, got --on in-process")
+    if args.on != "in-process" and args.jobs is not None:
+        raise StudyError(f"expected --jobs with --on in-process only, got --on {args.on}")
+
+
+def _run(args: argparse.Namespace, loaded: Loaded, out: Path, progress: Callable[[int, int], None]) -> pa.Table:
+    kept = {"resume": args.resume, "overwrite": args.overwrite, "block": args.block, "progress": progress}
+    if args.on == "in-process":
+        from studies.run import run
+
+        return run(loaded, out, jobs=args.jobs, clients=args.clients, **kept)
+    from studies.flower import run as flower
+
+    return flower.run(loaded, out, flower.Flower(args.on, args.clients, args.superlink), **kept)
 
 
 def report_command(args: argparse.Namespace) -> int:
@@ -93,6 +108,8 @@ def _console() -> Console:
 def _again(args: argparse.Namespace) -> str:
     """The command that resumes this run."""
     words = ["halftruth", "run", args.study, "--out", args.out, "--resume"]
+    words += ["--on", args.on] if args.on != "in-process" else []
+    words += ["--superlink", args.superlink] if args.superlink else []
     words += ["--clients", str(args.clients)] if args.clients != 1 else []
     words += ["--jobs", str(args.jobs)] if args.jobs else []
     for override in args.overrides:

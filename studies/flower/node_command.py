@@ -1,0 +1,81 @@
+"""`halftruth node`: starts a SuperNode as a node file says, and becomes it."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from client.ledger_store import LedgerUnavailable
+from client.node_file import NodeFileError, SuperLink, TableFile, build, read_node
+from studies.flower.ports import HOST, free_port
+from studies.flower.processes import QUIET, FlowerFailed, program
+
+NODE_EXAMPLES = """\
+examples:
+  halftruth node --config node.toml
+
+A node file with somebody's labels (protection is what it says here; a server cannot change it):
+
+  [node]
+  ledger = "ledger.db"          # what was spent, and what was answered
+  [source]
+  kind = "table"
+  file = "votes.csv"
+  [policy]
+  trust = ["local"]
+  label_cap = 2                 # epsilon in total, for one label
+  max_epsilon = 1               # in one task
+  [superlink]
+  address = "halftruth.example.org:8443"
+  root_certificates = "ca.crt"
+  key = "node.key"
+
+Paths are relative to the node file. The node runs until it is ended, with Ctrl-C for instance."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `halftruth node`."""
+    parser.epilog = NODE_EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--config", metavar="FILE", required=True, help="the node file (TOML)")
+    parser.add_argument("--port", metavar="N", type=int, help="port for the node's own processes (any free one)")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Check the node file and what it names, and replace this process by Flower's SuperNode.
+
+    Returns 1 where labels, ledger or Flower cannot be used, 2 for a wrong node file.
+    """
+    path = Path(args.config).resolve()
+    try:
+        node = read_node(path)
+        if node.superlink is None:
+            raise NodeFileError(f"{path}: expected a table [superlink] with the address to connect to")
+        if isinstance(node.source, TableFile):
+            build(node, {})  # the whole file is checked here, before anybody asks: a task's answer says nothing of it
+        executable = program("flower-supernode")
+    except NodeFileError as error:
+        return _say(error, 2)
+    except (ValueError, LedgerUnavailable, FlowerFailed) as error:
+        return _say(error, 1)
+    words = supernode_arguments(node.superlink, path)
+    words += ["--host", HOST, "--port", str(args.port or free_port())]
+    return os.execve(executable, [executable, *words], {**os.environ, **QUIET})
+
+
+def _say(error: Exception, code: int) -> int:
+    print(f"halftruth: {error}", file=sys.stderr)
+    return code
+
+
+def supernode_arguments(link: SuperLink, path: Path) -> list[str]:
+    """What flower-supernode is told: where the SuperLink is, and the node file's path, in quotes or Flower opens it.
+
+    >>> supernode_arguments(SuperLink("localhost:8000", True, None, None), Path("/etc/node.toml"))
+    ['--superlink', 'localhost:8000', '--node-config', 'config="/etc/node.toml"', '--insecure']
+    """
+    words = ["--superlink", link.address, "--node-config", f'config="{path}"']
+    words += ["--insecure"] if link.insecure else []
+    words += ["--root-certificates", str(link.root_certificates)] if link.root_certificates else []
+    words += ["--auth-supernode-private-key", str(link.key)] if link.key else []
+    return words

@@ -1,0 +1,193 @@
+"""The processes of one run: a private Flower home, a guardian, children with logs, and an end that leaves nothing."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from studies.failure import RunFailed
+from studies.flower import ending
+from studies.flower.ports import listens
+
+# Nothing is installed, downloaded or reported while a study runs.
+QUIET = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+    "UV_OFFLINE": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.05",
+}
+LONGEST_ROOF = 16
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+class FlowerFailed(RunFailed):
+    """A run over Flower that did not finish: says why."""
+
+
+class Signalled(KeyboardInterrupt):
+    """SIGTERM or SIGHUP, taken like Ctrl-C: `code` is what a shell reports for it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.code = 128 + number
+
+
+class Processes:
+    """Children of one run, each in a session of its own, all with `home` in their environment.
+
+    `logs` keeps what each of them printed. `environment` is theirs.
+    """
+
+    def __init__(self, home: Path, logs: Path, guardian: "subprocess.Popen[str]") -> None:
+        self.home, self.logs = home, logs
+        self.environment = {**os.environ, **QUIET, **_private(home)}
+        self._guardian = guardian
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, command: Sequence[str], **variables: str) -> "subprocess.Popen[bytes]":
+        """Start a child whose output goes to the log `name`. Raises FlowerFailed where there is no such program."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        with self.log(name).open("ab") as log:
+            child = subprocess.Popen(
+                [program(command[0]), *command[1:]],
+                env={**self.environment, **variables},
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._children[name] = child
+        self._tell_guardian(child.pid)
+        return child
+
+    def log(self, name: str) -> Path:
+        """Where the output of a child is kept."""
+        return self.logs / f"{name}.log"
+
+    def check(self) -> None:
+        """Raise FlowerFailed where a child has ended that should live as long as the run."""
+        for name, child in self._children.items():
+            if child.poll() is not None:
+                raise FlowerFailed(f"{name} ended with {_how(child.returncode)}; its log: {self.log(name)}")
+
+    def lives(self, name: str) -> bool:
+        """Whether a child has not ended."""
+        return self._children[name].poll() is None
+
+    def forget(self, name: str) -> None:
+        """A child that may end, or that has ended and is started anew."""
+        self._children.pop(name).wait()
+
+    def ready(self, name: str, port: int) -> bool:
+        """Whether a child itself listens on a port: another program there does not count."""
+        return listens(self._children[name].pid, port)
+
+    def end(self) -> None:
+        """End everything, remove the home, and let the guardian go."""
+        with unhurried():
+            left = ending.end_all(self.home, [child.pid for child in self._children.values()])
+            for child in self._children.values():
+                child.poll()
+            assert self._guardian.stdin is not None
+            self._guardian.stdin.close()
+            self._guardian.wait()
+        if left:
+            raise FlowerFailed(f"expected all processes of this run to end, still there: {left}")
+
+    def _tell_guardian(self, group: int) -> None:
+        assert self._guardian.stdin is not None
+        self._guardian.stdin.write(f"{group}\n")
+        self._guardian.stdin.flush()
+
+
+@contextmanager
+def private_home(logs: Path) -> Iterator[Processes]:
+    """Processes with a new private Flower home; when the block is left, in whatever way, they are ended.
+
+    SIGTERM and SIGHUP are raised in it as Signalled. Where this very process is killed, the guardian ends the others.
+    """
+    with raised():
+        home = Path(tempfile.mkdtemp(prefix="halftruth-", dir=_roof())).resolve()
+        guardian = subprocess.Popen(
+            [sys.executable, "-I", "-S", ending.__file__, str(home)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            text=True,
+        )
+        processes = Processes(home, logs, guardian)
+        try:
+            (home / "tmp").mkdir()
+            yield processes
+        finally:
+            processes.end()
+
+
+def program(name: str) -> str:
+    """The path of a program installed beside this Python. Raises FlowerFailed where Flower is not installed."""
+    found = shutil.which(name, path=_path())
+    if found is None:
+        raise FlowerFailed(f"expected the program {name}, found none: install Flower with `pip install flwr`")
+    return found
+
+
+@contextmanager
+def raised() -> Iterator[None]:
+    """SIGTERM and SIGHUP become the exception Signalled, so that `finally` blocks run."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {sign: signal.signal(sign, _raise) for sign in ENDING}
+    try:
+        yield
+    finally:
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
+
+
+@contextmanager
+def unhurried() -> Iterator[None]:
+    """A second Ctrl-C does not interrupt the end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {sign: signal.signal(sign, signal.SIG_IGN) for sign in (signal.SIGINT, *ENDING)}
+    try:
+        yield
+    finally:
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
+
+
+def _roof() -> str | None:
+    """Where homes are made: sockets lie in them, whose paths may have 107 bytes."""
+    return None if len(tempfile.gettempdir()) <= LONGEST_ROOF else "/tmp"
+
+
+def _private(home: Path) -> Mapping[str, str]:
+    return {"FLWR_HOME": str(home), "TMPDIR": str(home / "tmp"), "RAY_TMPDIR": str(home), "PATH": _path()}
+
+
+def _path() -> str:
+    """Flower starts its own programs by name: those of this Python come first."""
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    raise Signalled(number)
+
+
+def _how(code: int) -> str:
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

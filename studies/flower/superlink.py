@@ -1,0 +1,53 @@
+"""A private SuperLink: its own port of the loopback interface, its own Flower home, no database that outlives it."""
+
+import time
+from pathlib import Path
+
+from server import kernel_cache
+from studies.flower.flwr_command import SuperLink
+from studies.flower.ports import HOST, free_port
+from studies.flower.processes import FlowerFailed, Processes
+
+NAME = "private"
+STARTING = 120.0  # seconds; an idle machine takes two
+# Beside the code that is installed, like Python's own: the server's copy of it has another folder every time.
+KERNELS = {
+    "NUMBA_CACHE_LOCATOR_CLASSES": "server.kernel_cache.Kept",
+    kernel_cache.FOLDER: str(Path(kernel_cache.__file__).parent / "__pycache__"),
+}
+ATTEMPTS = 3  # a port may be taken between choosing and using it
+
+
+def start_superlink(processes: Processes, outcomes: Path, *, simulation: bool) -> tuple[SuperLink, str]:
+    """Start a SuperLink that writes outcomes to a folder; returns the connection to it and its address.
+
+    Raises FlowerFailed where it does not listen in time.
+    """
+    for _ in range(ATTEMPTS):
+        port = free_port()
+        words = ["flower-superlink", "--insecure", "--host", HOST, "--port", str(port)]
+        words += ["--disable-runtime-dependency-installation", *(["--simulation"] if simulation else [])]
+        processes.start("superlink", words, HALFTRUTH_OUTCOMES=str(outcomes), **KERNELS)
+        if wait_until_ready(processes, "superlink", port):
+            address = f"{HOST}:{port}"
+            _write_connection(processes.home, address)
+            return SuperLink(NAME, processes.environment), address
+        if processes.lives("superlink"):
+            raise FlowerFailed(f"expected the SuperLink to listen within {STARTING:g} seconds, got none")
+        processes.forget("superlink")
+    raise FlowerFailed(f"the SuperLink ended {ATTEMPTS} times in vain; its log: {processes.log('superlink')}")
+
+
+def wait_until_ready(processes: Processes, name: str, port: int) -> bool:
+    """Wait until a child listens on its port; false where it ends instead, or needs too long."""
+    deadline = time.monotonic() + STARTING
+    while time.monotonic() < deadline and processes.lives(name):
+        if processes.ready(name, port):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _write_connection(home: Path, address: str) -> None:
+    connection = f'[superlink]\ndefault = "{NAME}"\n\n[superlink.{NAME}]\naddress = "{address}"\ninsecure = true\n'
+    (home / "config.toml").write_text(connection, encoding="ascii")

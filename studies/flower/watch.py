@@ -1,0 +1,155 @@
+"""Follows a run to its end: cells as they are finished, and the reason where it fails. Always in bounded time."""
+
+import queue
+import subprocess
+import threading
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+from protocol.study import Cell
+from server.outcome_record import Lines, parse_cell
+from studies.flower.ending import PROC, carriers
+from studies.flower.flwr_command import COMPLETED, SuperLink
+from studies.flower.processes import FlowerFailed, Processes
+
+Records = tuple[Cell, list[str]]
+
+POLL = 0.1
+GLANCE = 1.0  # seconds between looks for the server's process
+QUESTION = 30.0  # seconds between questions for the status, each of which starts a program
+LEAVING = 10.0  # seconds that the server's process may take to end
+SETTLING = 60.0  # seconds a run may take to end after its last word
+
+
+def follow_folder(
+    outcomes: Path, link: SuperLink, run: str, processes: Processes, patience: float
+) -> Generator[Records]:
+    """Cells that the server writes to a folder, until it says that it is done.
+
+    Raises FlowerFailed where it says otherwise, where a process of the run has ended, where Flower calls the run
+    finished, or where nothing is heard for `patience` seconds.
+    """
+    seen: set[str] = set()
+    clock = _Clock(patience)
+    over = False
+    while not over:
+        over = (
+            (outcomes / "done").exists() or (outcomes / "failed.txt").exists() or clock.finished(link, run, processes)
+        )
+        for path in sorted(outcomes.glob("cell-*.jsonl")):
+            if path.name not in seen:
+                seen.add(path.name)
+                yield parse_cell(path.stem), path.read_text("utf-8").splitlines()
+                clock.heard()
+        if not over:
+            processes.check()
+            clock.check()
+            time.sleep(POLL)
+    deadline = time.monotonic() + LEAVING
+    while _server_runs(processes.home) and time.monotonic() < deadline:
+        time.sleep(POLL)
+    failed = outcomes / "failed.txt"
+    _verdict(link, run, (outcomes / "done").exists(), failed.read_text("utf-8") if failed.exists() else None)
+
+
+def follow_log(link: SuperLink, run: str, patience: float) -> Generator[Records]:
+    """Cells that the server prints to its log, of a SuperLink that is not ours, until it says that it is done.
+
+    Raises FlowerFailed like `follow_folder`.
+    """
+    lines, clock = Lines(), _Clock(patience)
+    while True:
+        for line in _printed(link, run, clock):
+            found = lines.feed(line)
+            if found is not None:
+                clock.heard()
+                yield found
+        if lines.done or lines.failed or link.status(run)[0].startswith("finished:"):
+            _verdict(link, run, lines.done, lines.failed)
+            return
+        clock.check()
+
+
+def _printed(link: SuperLink, run: str, clock: "_Clock") -> Iterator[str]:
+    """Lines of the log, until Flower ends the stream."""
+    child = link.follow(run)
+    arrived: queue.Queue[str | None] = queue.Queue()
+    threading.Thread(target=_read, args=(child, arrived), daemon=True).start()
+    try:
+        while True:
+            try:
+                line = arrived.get(timeout=GLANCE)
+            except queue.Empty:
+                clock.check()
+                continue
+            if line is None:
+                return
+            yield line
+    finally:
+        child.kill()
+        child.wait()
+
+
+def _read(child: "subprocess.Popen[str]", arrived: "queue.Queue[str | None]") -> None:
+    assert child.stdout is not None
+    for line in child.stdout:
+        arrived.put(line)
+    arrived.put(None)
+
+
+def _verdict(link: SuperLink, run: str, done: bool, failed: str | None) -> None:
+    """A run is well only if the server said so and Flower calls it completed. Raises FlowerFailed."""
+    if failed is not None:
+        raise FlowerFailed(failed.strip())
+    deadline = time.monotonic() + SETTLING
+    status, details = link.status(run)
+    while not status.startswith("finished:") and time.monotonic() < deadline:
+        time.sleep(POLL)
+        status, details = link.status(run)
+    if status != COMPLETED or not done:
+        raise FlowerFailed(f"expected Flower to call the run {COMPLETED}, got {status}: {details or 'no details'}")
+
+
+class _Clock:
+    """When to ask for the status, and when to give up."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._last = self._glanced = self._asked = time.monotonic()
+        self._server_seen = False
+
+    def heard(self) -> None:
+        """Something came: patience begins anew."""
+        self._last = time.monotonic()
+
+    def check(self) -> None:
+        """Raise FlowerFailed where nothing came for too long."""
+        if time.monotonic() - self._last > self._patience:
+            raise FlowerFailed(f"nothing was heard from the server for {self._patience:g} seconds")
+
+    def finished(self, link: SuperLink, run: str, processes: Processes) -> bool:
+        """Whether Flower calls the run finished: asked when the server's process has gone, and now and then."""
+        now = time.monotonic()
+        if now - self._glanced < GLANCE:
+            return False
+        self._glanced = now
+        there = _server_runs(processes.home)
+        gone = self._server_seen and not there
+        self._server_seen = there
+        if not gone and now - self._asked < QUESTION:
+            return False
+        self._asked = now
+        return link.status(run)[0].startswith("finished:")
+
+
+def _server_runs(home: Path) -> bool:
+    """Whether a process that runs the server's app is there."""
+    for process in carriers(home):
+        try:
+            words = (PROC / str(process) / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"flwr-serverapp" in words or b"flwr-simulation" in words:
+            return True
+    return False
