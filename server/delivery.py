@@ -93,8 +93,8 @@ class ToLog:
 
 def _shown(outcome: Outcome) -> str:
     theta = " ".join(f"{value:+.3f}" for value in outcome.theta)
-    claim = "no claim" if outcome.claim is None else f"{outcome.claim}"
-    return f"n = {outcome.n}, {outcome.arm.name}: theta = {theta} ({claim}; coins: {outcome.coins})"
+    said = ["no claim" if outcome.claim is None else str(outcome.claim), f"coins: {outcome.coins or 'none'}"]
+    return "; ".join((f"n = {outcome.n}, {outcome.arm.name}: theta = {theta}", *said))
 
 
 def one_line(error: BaseException) -> str:
