@@ -20,7 +20,8 @@ examples:
 FILE has the columns labeler (or labeler_id), item_a, item_b, winner; winner is item_a, item_b, or the name of one of
 them. Names stay on this machine. A labeler's answers about one pair count once, and what they spend is kept in the
 state folder: use one folder for all files about the same people, and another for other people. Running again with the
-same epsilon gives the same answers and costs nothing."""
+same epsilon gives the same answers and costs nothing, also where a winner was changed, or where another file asks the
+same people something else about the same pairs: questions are not told apart."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
