@@ -14,6 +14,7 @@ from client.ledger import DiskLedger
 from client.ledger_view import read_entries
 from client.policy import Policy
 from client.sources.table import Table
+from protocol.codec import encode_task, identity
 from protocol.decimals import decimal
 from protocol.messages import Task
 from protocol.problem import Problem
@@ -26,10 +27,13 @@ from server.estimators.workspace import Workspace
 from server.evidence import Heard, Server, evidence
 from server.outcome import Outcome, outcomes
 from server.release import ReleaseLedger
+from server.release_file import LedgerError, read_releases
 from server.rounds import listen, options
 from server.tasks import offers
 from studies.fit.graph import describe, groups, require_minimiser
 from studies.fit.request import AUTO, NONE, Request
+
+CURATOR = "curator.sqlite"  # beside the labelers' ledger
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +62,8 @@ def fit(request: Request, table: Table) -> Fit:
     bound = _bound(request, len(table.items))
     task = _task(study, table)
     with _parts(request, table) as (node, ledger, server):
+        if isinstance(server.curator, LiveCurator):
+            _check_release(task, ledger)
         before = _paid(ledger)
         heard = listen([task], lambda raws: [answer(raw, node) for raw in raws])[task]
         seen = Workspace(evidence(server, heard, server.designs(problem, heard.task.n, 0)))
@@ -114,8 +120,19 @@ def _curator(request: Request, state: Path) -> Iterator[Curator | None]:
     elif request.seed is not None:
         yield SimulatedCurator(request.seed)
     else:
-        with ReleaseLedger(state / "curator.sqlite") as releases:
+        with ReleaseLedger(state / CURATOR) as releases:
             yield LiveCurator(releases)
+
+
+def _check_release(task: Task, ledger: Path) -> None:
+    """Raise LedgerError where labels paid for a task whose release is gone: a second one would not be charged."""
+    name, curator = identity(encode_task(task)), ledger.with_name(CURATOR)
+    paid = any(entry.task == name for entry in read_entries(ledger))
+    if paid and all(release.request.task != name for release in read_releases(curator)):
+        raise LedgerError(
+            f"{curator}: expected the release that these labels paid for, found none: bring the file back, try again "
+            "if another run is at work, or ask at another level, which is charged"
+        )
 
 
 def _paid(ledger: Path) -> int:

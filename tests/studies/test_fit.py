@@ -99,6 +99,15 @@ def test_central_releases_once(votes: Path, tmp_path: Path, capsys: pytest.Captu
     assert run(capsys, *words, "--bound", "2")["charged_labels"] == 0
 
 
+def test_a_lost_release_is_not_made_again_for_free(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (write(tmp_path, "r1,x,y,x", "r1,y,z,y"), "--trust", "central", "--state", tmp_path / "state", "--epsilon")
+    run(capsys, *words, "1")
+    (tmp_path / "state" / "curator.sqlite").unlink()
+    assert main(["fit", *map(str, words), "1"]) == 1
+    assert "expected the release" in capsys.readouterr().err
+    assert run(capsys, *words, "2")["charged_labels"] == 2
+
+
 def test_a_curators_ledger_tells_labels_through_the_noisy_sum_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
