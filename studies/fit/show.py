@@ -105,6 +105,7 @@ def as_json(found: Fit) -> str:
         "unit": None if claim is None else claim.unit.label,
         "neighbours": None if claim is None else claim.neighbours,
         "coins": outcome.coins,
+        "guarantee": guarantee(found),
         "rows": len(table.pairs),
         "labels": table.label_count,
         "labelers": len(table.labelers),

@@ -168,6 +168,7 @@ def test_addressed_coins_repeat_and_leave_no_ledger(votes: Path, capsys: pytest.
     first = run(capsys, *words)
     assert first == run(capsys, *words)
     assert (first["coins"], first["state"]) == ("addressed", None)
+    assert first["guarantee"].startswith("Guarantee: none")
     assert (scores(run(capsys, *words[:-1], "8")) != scores(first)).any()
 
 
