@@ -11,10 +11,12 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, Context, Message, MessageType, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
+from protocol.messages import Task
 from protocol.runconfig import BUNDLE_ARRAY, BUNDLE_RECORD, RunConfig, read
 from protocol.store import FeatureStore
 from protocol.study import cells
 from protocol.trust import Trust
+from server.collect import Collected
 from server.curator import Curator, LiveCurator, SimulatedCurator
 from server.delivery import Delivery, ToFolder, ToLog, one_line, transcript
 from server.evidence import Server
@@ -43,7 +45,7 @@ def main(grid: Grid, context: Context) -> None:
     try:
         run(read(context.run_config), grid, delivery, os.environ)
     except Exception as error:
-        reason = one_line(error)
+        reason = one_line(f"{type(error).__name__}: {error}")
         delivery.failed(reason)
         raise RunFailed(reason) from None
     delivery.done()
@@ -62,9 +64,17 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
     with curator(config, environment) as noise:
         server = Server(FeatureStore(study.seed), study.seed, noise)
         for cell in missing:
-            outcomes = play(study, cell, exchange.ask, server, complete if exchange.strict else quorum)
+            outcomes = play(study, cell, exchange.ask, server, complete if exchange.strict else accept)
             delivery.deliver(study, cell, list(outcomes))
             _log.info("%s: messages so far: %s", cell_name(cell), exchange.describe())
+
+
+def accept(task: Task, collected: Collected, unread: Sequence[str]) -> None:
+    """Take what a live round brought, and log what of it does not count. Raises RoundFailed where nothing does."""
+    refused = [f"refused: {code.name} x {count}" for code, count in sorted(collected.refusals.items())]
+    for words in (*refused, *(f"rejected: {reason}" for reason in (*collected.rejected, *unread))):
+        _log.warning(one_line(f"{task.trust.label} task at n = {task.n}, epsilon = {task.epsilon}: {words}"))
+    quorum(task, collected, unread)
 
 
 @contextmanager
@@ -96,7 +106,9 @@ class GridPost:
         """One message a node."""
         array = Array(np.frombuffer(raw, dtype=np.uint8))
         content = RecordDict({BUNDLE_RECORD: ArrayRecord({BUNDLE_ARRAY: array})})
-        return list(self.grid.push_messages([Message(content, n, MessageType.QUERY, ttl=self.ttl) for n in nodes]))
+        messages = [Message(content, node, MessageType.QUERY, ttl=self.ttl) for node in nodes]
+        sent = set(self.grid.push_messages(messages))  # in simulation shorter than `messages` where one was not sent
+        return [name if (name := message.metadata.message_id) in sent else None for message in messages]
 
     def pull(self, ids: Collection[str]) -> Sequence[Letter]:
         """Replies and error replies."""

@@ -97,9 +97,9 @@ def _shown(outcome: Outcome) -> str:
     return "; ".join((f"n = {outcome.n}, {outcome.arm.name}: theta = {theta}", *said))
 
 
-def one_line(error: BaseException) -> str:
-    """What went wrong, in one line of a bounded length: parts of it may be a client's words."""
-    text = " ".join(f"{type(error).__name__}: {error}".split())
+def one_line(words: str) -> str:
+    """Words of which some may be a client's, as one line of a bounded length: no reader takes it for several."""
+    text = " ".join(words.split())
     return text if len(text) <= LONGEST_LINE - 100 else text[: LONGEST_LINE - 103] + "..."
 
 

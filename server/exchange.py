@@ -99,13 +99,15 @@ class Exchange:
         while waiting and self.clock.now() < end:
             letters = self.post.pull([*waiting, *self._late])
             for letter in letters:
+                self.record(letter.raw)
+            for letter in letters:
                 self._take(letter, len(tasks), asked, waiting, answers)
             if waiting and not letters:
                 self.clock.sleep(pause)
                 pause = min(LONGEST, pause * GROWTH)
+        self._late |= waiting
         for node in waiting.values():
             self._lost("missing", node, f"no reply within {self.deadline:g} s")
-        self._late |= waiting
         if not answers:
             raise RoundFailed(f"expected replies of {len(self.nodes)} nodes, got none: {self.describe()}")
         return [reply for node in sorted(answers) for reply in answers[node]]
@@ -130,7 +132,6 @@ class Exchange:
         waiting: dict[str, int],
         answers: dict[int, list[bytes]],
     ) -> None:
-        self.record(letter.raw)
         name, node = letter.reply_to, asked.get(letter.reply_to)
         if name in self._late:
             self._note("late", self._late.pop(name))

@@ -261,6 +261,30 @@ def test_a_live_run_goes_on_with_those_that_answered(
         assert {o.warnings[-1:] for o in found if o.arm.trust} == {(f"{cell.n * 3 // 4} of {cell.n} rows answered",)}
 
 
+def test_a_live_run_says_what_it_leaves_out(
+    grid: Any, virtual: Virtual, outcomes: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One node refuses, one answers for another one's rows, and one sends garbage."""
+    study = small(1, (60,))
+    study = replace(study, arms=tuple(arm for arm in study.arms if arm.trust is Trust.LOCAL))
+    config = configured(study, mode="live")
+    room = grid([*virtual(3), {"config": "/nowhere/node.toml"}, virtual(3)[0], *virtual(1)], config)
+    room.change = only(105, lambda asked, reply: [bundle(encode_bundle([b"secret"]), asked)])
+    with caplog.at_level("INFO", logger="flwr"):
+        start(room, config)
+    expected = {outcome.theta.tobytes() for outcome in run_cell(study, THETA, cells(study)[0])}
+    for line in (outcomes / f"{cell_name(cells(study)[0])}.jsonl").read_text("utf-8").splitlines():
+        assert decode(line, study).warnings[-1] == "1 reports rejected"
+        assert decode(line, study).theta.tobytes() in expected
+    for words in (
+        "refused: INTERNAL x 1",
+        "already answered",
+        "rejected: expected the bytes of a reply",
+        "answered: 6",
+    ):
+        assert words in caplog.text
+
+
 def test_a_live_run_does_not_release_a_part_of_a_sum(grid: Any, virtual: Virtual, outcomes: Path) -> None:
     config = configured(small(), mode="live", deadline=0.3)
     found = fails(grid, config, virtual(2), only(101, lambda asked, reply: []), outcomes)

@@ -1,17 +1,67 @@
-"""What a server's process leaves on its disk."""
+"""What a server's process leaves: whole files, bounded lines, transcripts that end where they should."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from server.delivery import TRANSCRIPT_FILE, read_transcript, transcript
+from protocol.runconfig import read
+from protocol.study import Cell
+from server.delivery import ToFolder, ToLog, one_line, read_transcript, transcript
+from server.outcome import trivial
+from server.outcome_record import LONGEST_LINE, Lines, cell_name, decode
+
+STUDY = read({}).study
+CELL = Cell(1000, 2, 2)
+OUTCOMES = [trivial(STUDY.arms[0], 1000, repetition, STUDY.problem) for repetition in (2, 3)]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
-def test_a_transcript_is_its_owners_alone(tmp_path: Path) -> None:
-    record = transcript(tmp_path)
-    record(b"one")
-    record(b"")
-    assert list(read_transcript(tmp_path)) == [b"one", b""]
-    assert (tmp_path / TRANSCRIPT_FILE).stat().st_mode & 0o777 == 0o600
+def test_a_cell_is_in_the_folder_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = ToFolder(tmp_path)
+    assert not folder.has(CELL)
+    monkeypatch.setattr(os, "replace", lambda old, new: (_ for _ in ()).throw(OSError("no room")))
+    with pytest.raises(OSError, match="no room"):
+        folder.deliver(STUDY, CELL, OUTCOMES)
+    assert not folder.has(CELL)
+    monkeypatch.undo()
+    folder.deliver(STUDY, CELL, OUTCOMES)
+    assert folder.has(CELL) and not folder.has(replace(CELL, repetitions=1))
+    lines = (tmp_path / f"{cell_name(CELL)}.jsonl").read_text("utf-8").splitlines()
+    assert [decode(line, STUDY).repetition for line in lines] == [2, 3]
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == [f"{cell_name(CELL)}.jsonl"]
+
+
+def test_a_log_holds_exact_lines_and_readable_ones() -> None:
+    lines: list[str] = []
+    log = ToLog(lines.append)
+    log.deliver(STUDY, CELL, OUTCOMES)
+    log.done()
+    reader = Lines()
+    ((cell, records),) = [found for found in map(reader.feed, lines) if found]
+    assert cell == CELL and len(records) == 2 and reader.done and not log.has(CELL)
+    assert lines[-2] == "n = 1000, none/none/zero: theta =" + 5 * " +0.000" + "; no claim; coins: none"
+
+
+@pytest.mark.parametrize("words", ["a\nhalftruth-done", "a\r\u2028halftruth-done", "\x0bhalftruth-done", "x" * 5000])
+def test_a_reason_is_one_line(words: str) -> None:
+    lines: list[str] = []
+    ToLog(lines.append).failed(one_line(words))
+    (line,) = lines
+    assert len(line) <= LONGEST_LINE and len(line.splitlines()) == 1
+    reader = Lines()
+    reader.feed(line)
+    assert reader.failed and not reader.done
+
+
+def test_a_transcript_comes_back(tmp_path: Path) -> None:
+    append = transcript(tmp_path)
+    parts = [b"", b"one", np.arange(99).tobytes()]
+    for part in parts:
+        append(part)
+    assert list(read_transcript(tmp_path)) == parts
+    path = tmp_path / "transcript.bin"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="more bytes of a transcript"):
+        list(read_transcript(tmp_path))
