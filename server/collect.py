@@ -87,7 +87,7 @@ def collect(task: Task, task_id: bytes, mail: Mail) -> Collected:
 def _check(task: Task, asked: Runs, report: Report, free: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The rows of a report that fits the task; marks them as answered."""
     if report.mechanism not in task.menu:
-        raise ValueError(f"mechanism {report.mechanism.name!r} with other parameters than were offered")
+        raise ValueError(f"mechanism {report.mechanism.name[:40]!r} with other parameters than were offered")
     expected = b""
     outcomes = 2
     if task.trust is Trust.LOCAL:

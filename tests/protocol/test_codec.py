@@ -158,3 +158,10 @@ def test_a_refusal_carries_a_code_and_nothing_else(make: ModuleType) -> None:
 def test_a_problem_keeps_its_name_on_the_wire(make: ModuleType, bound: str) -> None:
     problem = replace(make.DRAWN, bound=Decimal(bound))
     assert decode_task(encode_task(replace(make.LOCAL, problem=problem))).problem.digest == problem.digest
+
+
+def test_a_sender_cannot_fill_a_log(make: ModuleType) -> None:
+    raw = encode_report(replace(make.BITS, mechanism=Mechanism("x" * 10_000, (("b", Decimal(1)), ("a", Decimal(1))))))
+    with pytest.raises(WireError) as caught:
+        decode_report(raw)
+    assert len(str(caught.value)) < 250
