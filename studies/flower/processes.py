@@ -98,7 +98,8 @@ class Processes:
         with unhurried():
             left = ending.end_all(self.home, [child.pid for child in self._children.values()])
             for child in self._children.values():
-                child.poll()
+                if child.pid not in left:
+                    child.wait()
             assert self._guardian.stdin is not None
             self._guardian.stdin.close()
             self._guardian.wait()

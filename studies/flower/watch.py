@@ -27,8 +27,8 @@ def follow_folder(
 ) -> Generator[Records]:
     """Cells that the server writes to a folder, until it says that it is done.
 
-    Raises FlowerFailed where it says otherwise, where a process of the run has ended, where Flower calls the run
-    finished, or where nothing is heard for `patience` seconds.
+    Raises FlowerFailed with the server's reason where it says otherwise, and where a process of the run has ended,
+    Flower calls the run finished too early, or nothing is heard for `patience` seconds.
     """
     seen: set[str] = set()
     clock = _Clock(patience)
@@ -46,11 +46,13 @@ def follow_folder(
             processes.check()
             clock.check()
             time.sleep(POLL)
+    failed = outcomes / "failed.txt"
+    if failed.exists():
+        raise FlowerFailed(failed.read_text("utf-8").strip())
     deadline = time.monotonic() + LEAVING
     while _server_runs(processes.home) and time.monotonic() < deadline:
         time.sleep(POLL)
-    failed = outcomes / "failed.txt"
-    _verdict(link, run, (outcomes / "done").exists(), failed.read_text("utf-8") if failed.exists() else None)
+    _verdict(link, run, (outcomes / "done").exists())
 
 
 def follow_log(link: SuperLink, run: str, patience: float) -> Generator[Records]:
@@ -66,7 +68,9 @@ def follow_log(link: SuperLink, run: str, patience: float) -> Generator[Records]
                 clock.heard()
                 yield found
         if lines.done or lines.failed or link.status(run)[0].startswith("finished:"):
-            _verdict(link, run, lines.done, lines.failed)
+            if lines.failed:
+                raise FlowerFailed(lines.failed)
+            _verdict(link, run, lines.done)
             return
         clock.check()
 
@@ -98,10 +102,8 @@ def _read(child: "subprocess.Popen[str]", arrived: "queue.Queue[str | None]") ->
     arrived.put(None)
 
 
-def _verdict(link: SuperLink, run: str, done: bool, failed: str | None) -> None:
+def _verdict(link: SuperLink, run: str, done: bool) -> None:
     """A run is well only if the server said so and Flower calls it completed. Raises FlowerFailed."""
-    if failed is not None:
-        raise FlowerFailed(failed.strip())
     deadline = time.monotonic() + SETTLING
     status, details = link.status(run)
     while not status.startswith("finished:") and time.monotonic() < deadline:

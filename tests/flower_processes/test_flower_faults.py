@@ -1,0 +1,98 @@
+"""What goes wrong is said in words, with the exit code of a failed run, in bounded time, and nothing is left behind."""
+
+import os
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studies.flower import superlink
+from studies.flower.processes import FlowerFailed, private_home
+
+Commands = Callable[..., Any]
+DEPLOYMENT = ("--on", "deployment", "--clients", "1")
+
+
+def failed(run: Any, *words: str, within: float = 60) -> str:
+    """The run ends with exit code 1, says these words and no traceback, keeps its logs."""
+    code, said = run.end(within)
+    assert code == 1, said
+    assert "Traceback" not in said
+    for word in words:
+        assert word in said
+    return str(said)
+
+
+@pytest.mark.parametrize("name", ["flower-superlink", "flower-supernode"])
+def test_a_killed_process_is_noticed_at_once(command: Commands, name: str) -> None:
+    run = command(*DEPLOYMENT)
+    run.await_process("flwr-clientapp")
+    os.kill(run.await_process(name), signal.SIGKILL)
+    log = {"flower-superlink": "superlink", "flower-supernode": "node-0"}[name]
+    said = failed(run, f"{log} ended with signal SIGKILL", f"{log}.log", "Finished units are kept", within=20)
+    assert (run.out / "logs" / f"{log}.log").stat().st_size, said
+
+
+def test_a_client_that_cannot_answer_refuses_with_a_code(command: Commands) -> None:
+    run = command(*DEPLOYMENT)
+    run.await_process("flwr-serverapp")
+    (run.home() / "node-0.toml").unlink()
+    said = failed(run, "INTERNAL")
+    assert "node-0.toml" not in said, "a client's exception crossed the border"
+
+
+def test_a_server_that_raises_says_why(command: Commands, tmp_path: Path) -> None:
+    study = tmp_path / "two.toml"
+    study.write_text(
+        'study = { name = "two", seed = 11, repetitions = 1 }\ngrid = { n = [2] }\n'
+        'problem = { kind = "pairwise", dimension = 4, features = "gaussian", theta = [0.75, 0.25, -0.25, -0.75] }\n'
+        'arm = [{ trust = "clear", estimator = "mle" }]\n'
+    )
+    failed(command(*DEPLOYMENT, study=study), "minimiser")
+
+
+def test_without_ray_there_is_no_simulation(command: Commands, tmp_path: Path) -> None:
+    shim = tmp_path / "shim" / "ray"
+    shim.mkdir(parents=True)
+    (shim / "__init__.py").write_text("raise ImportError('no ray today')\n")
+    run = command("--on", "simulation", PYTHONPATH=str(shim.parent))
+    failed(run, "expected ray", "no ray today", "halftruth[simulation]")
+    assert not run.out.exists()
+
+
+def test_an_unknown_connection_is_named(command: Commands, tmp_path: Path) -> None:
+    run = command(*DEPLOYMENT, "--superlink", "nowhere", FLWR_HOME=str(tmp_path / "flower"))
+    failed(run, "nowhere")
+
+
+def test_a_taken_port_is_left_to_whoever_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind((superlink.HOST, 0))
+        taken.listen()
+        ports = iter([taken.getsockname()[1], superlink.free_port()])
+        monkeypatch.setattr(superlink, "free_port", lambda: next(ports))
+        with private_home(tmp_path / "logs") as processes:
+            _, address = superlink.start_superlink(processes, tmp_path, simulation=False)
+            assert address != f"{superlink.HOST}:{taken.getsockname()[1]}"
+            processes.check()
+
+
+def test_a_port_that_is_always_taken_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind((superlink.HOST, 0))
+        taken.listen()
+        monkeypatch.setattr(superlink, "free_port", lambda: taken.getsockname()[1])
+        monkeypatch.setattr(superlink, "ATTEMPTS", 1)
+        with private_home(tmp_path / "logs") as processes, pytest.raises(FlowerFailed, match=r"superlink\.log"):
+            superlink.start_superlink(processes, tmp_path, simulation=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["flwr-clientapp", "flwr-serverapp"])
+def test_a_killed_app_is_noticed_when_its_heart_no_longer_beats(command: Commands, name: str) -> None:
+    run = command(*DEPLOYMENT)
+    os.kill(run.await_process(name), signal.SIGKILL)
+    failed(run, within=150)

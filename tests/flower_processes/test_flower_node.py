@@ -1,0 +1,93 @@
+"""`halftruth node`: files are checked where their owner sees it, and the server's word changes nothing."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.node_file import SyntheticLabels, read_node
+from protocol.trust import Trust
+from studies.cli import main
+from studies.flower.nodes import node_toml
+from studies.load import load
+
+TABLE = """
+[node]
+entropy = "os"
+ledger = "ledger.db"
+[source]
+kind = "table"
+file = "votes.csv"
+[policy]
+label_cap = 2
+[superlink]
+address = "example.org:8443"
+root_certificates = "ca.crt"
+key = "node.key"
+"""
+
+
+@pytest.fixture
+def executed(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What the process would have become."""
+    seen: list[list[str]] = []
+
+    def become(path: str, words: list[str], environment: dict[str, str]) -> int:
+        seen.append(words)
+        assert environment["FLWR_TELEMETRY_ENABLED"] == "0"
+        return 0
+
+    monkeypatch.setattr(os, "execve", become)
+    return seen
+
+
+def test_a_node_with_labels_becomes_a_supernode(tmp_path: Path, executed: list[list[str]]) -> None:
+    (tmp_path / "node.toml").write_text(TABLE)
+    (tmp_path / "votes.csv").write_text("labeler,item_a,item_b,winner\nann,x,y,x\nbob,x,y,y\n")
+    assert main(["node", "--config", str(tmp_path / "node.toml"), "--port", "9999"]) == 0
+    (words,) = executed
+    assert words[1:] == [
+        *("--superlink", "example.org:8443", "--node-config", f'config="{tmp_path}/node.toml"'),
+        *("--root-certificates", f"{tmp_path}/ca.crt", "--auth-supernode-private-key", f"{tmp_path}/node.key"),
+        *("--host", "127.0.0.1", "--port", "9999"),
+    ]
+
+
+def test_a_file_that_cannot_be_used_stops_the_node_before_anybody_asks(
+    tmp_path: Path, executed: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "node.toml").write_text(TABLE)
+    (tmp_path / "votes.csv").write_text("labeler,item_a,item_b,winner\nann,x,y,z\n")
+    assert main(["node", "--config", str(tmp_path / "node.toml")]) == 1
+    assert "votes.csv" in capsys.readouterr().err
+    assert executed == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TABLE.split("[superlink]")[0], "[superlink]"),
+        (TABLE.replace("label_cap", "lable_cap"), "lable_cap"),
+        ("not toml", "expected TOML"),
+    ],
+)
+def test_a_wrong_node_file_is_wrong_use(
+    tmp_path: Path, executed: list[Any], capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    (tmp_path / "node.toml").write_text(text)
+    assert main(["node", "--config", str(tmp_path / "node.toml")]) == 2
+    assert said in capsys.readouterr().err
+    assert executed == []
+
+
+def test_a_study_s_nodes_allow_what_its_arms_need_and_no_more(small: Path, tmp_path: Path) -> None:
+    study = load(small, ["grid.epsilon=[0.5, 1e-3]"]).study
+    (tmp_path / "node.toml").write_text(node_toml(study, 2, 3, "127.0.0.1:4000"))
+    node = read_node(tmp_path / "node.toml")
+    assert node.source == SyntheticLabels(2, 3)
+    assert node.policy.trusts == {Trust.CLEAR, Trust.LOCAL, Trust.CENTRAL}
+    assert str(node.policy.max_epsilon) == "0.5"
+    assert (node.entropy, node.seed) == ("addressed", study.seed)
+    assert node.superlink is not None
+    assert node.superlink.address == "127.0.0.1:4000"
