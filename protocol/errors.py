@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-
 MOST_CHARACTERS = 200
 
 
