@@ -11,10 +11,15 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from protocol.study import ESTIMATORS, describe
 from protocol.trust import SIGHT
+from server.mechanisms import CENTRAL
+from studies.load import load
+from studies.results import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/GLOSSARY.md", "docs/PRIVACY.md")
+GUIDES = ("ARCHITECTURE", "ESTIMATORS", "GLOSSARY", "PRIVACY", "STUDIES")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(f"docs/{name}.md" for name in GUIDES))
 PLACES = "client|protocol|server|studies"
 
 
@@ -71,6 +76,13 @@ def test_who_sees_what_is_the_table_of_the_code(name: str) -> None:
 def test_the_round_loop_is_printed_verbatim() -> None:
     source = inspect.getsource(resolve("server.rounds:play"))
     assert f"```python\n{source}```" in page("docs/ARCHITECTURE.md")
+
+
+def test_every_key_of_a_study_and_every_column_of_its_results_is_explained() -> None:
+    described = describe(load(ROOT / "studies/toml/quick.toml").study)
+    keys = {key for table in ("study", "problem", "grid") for key in described[table]}
+    arms = {name for (_, name), options in ESTIMATORS.items() for name in (name, *options)}
+    assert keys | arms | set(CENTRAL) | set(SCHEMA.names) | {"theta"} <= set(quoted("docs/STUDIES.md"))
 
 
 def test_pages_stay_short() -> None:
