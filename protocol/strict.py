@@ -9,6 +9,17 @@ class StudyError(ValueError):
     """A study that does not say what to do: names the place, what was expected and what was got."""
 
 
+def unopened(error: OSError) -> str:
+    """Why a file does not open, as the end of an error's text.
+
+    >>> unopened(FileNotFoundError(2, "No such file or directory"))
+    'found none'
+    """
+    if isinstance(error, FileNotFoundError):
+        return "found none"
+    return "got a folder" if isinstance(error, IsADirectoryError) else f"but the system says: {error.strerror or error}"
+
+
 def table(value: Any, place: str, keys: Iterable[str], needed: Iterable[str] = ()) -> Mapping[str, Any]:
     """A table with only `keys`, holding all of `needed`.
 
@@ -38,8 +49,8 @@ def text(value: Any, place: str, choices: Iterable[str] | None = None) -> str:
         allowed = sorted(choices)
         if value not in allowed:
             near = difflib.get_close_matches(value, allowed, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]!r}?" if near else ""
-            raise StudyError(f"{place}: expected one of {allowed}, got {value!r}. {hint}".rstrip(" "))
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise StudyError(f"{place}: expected one of {allowed}, got {value!r}{hint}")
     return value
 
 

@@ -16,7 +16,7 @@ examples:
   halftruth run studies/toml/quick.toml --out out/quick
   halftruth report out/quick
   halftruth fit votes.csv --trust local --epsilon 1
-  halftruth ledger show state/ledger.db
+  halftruth ledger show state/ledger.sqlite
   halftruth node --config node.toml
 
 exit codes: 0 done, 1 the run failed, 2 wrong use, 130 interrupted"""
@@ -29,6 +29,8 @@ examples:
   halftruth run studies/toml/quick.toml --out out/virtual --on simulation --clients 20    Flower's simulation engine
   halftruth run studies/toml/quick.toml --out out/real --on deployment --clients 3        a server and three nodes
   halftruth run studies/toml/quick.toml --out out/ours --on deployment --clients 3 --superlink lab
+
+docs/STUDIES.md has all keys of a study and all columns of its results.
 
 A run writes OUT/results.parquet (one row per n, epsilon, delta, arm and repetition) and OUT/study.json. The numbers
 depend on the study only: not on --on, --clients, --jobs, --block, nor on pauses. Simulation and deployment start

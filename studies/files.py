@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.coins import Floats
-from protocol.strict import StudyError
+from protocol.strict import StudyError, unopened
 
 FEATURE_FILES = (".npy", ".npz", ".csv")
 
@@ -30,7 +30,7 @@ def read_features(path: Path, dimension: int) -> Floats:
                     raise StudyError(f"{place}: expected an array named 'x', found {sorted(stored)}")
                 stored = stored["x"]
     except OSError as error:
-        raise StudyError(f"{place}: {error.strerror or error}") from None
+        raise StudyError(f"{place}: expected a file of numbers, {unopened(error)}") from None
     except StudyError:
         raise
     except ValueError as error:

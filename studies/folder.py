@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from protocol.strict import StudyError
+from protocol.strict import StudyError, unopened
 from protocol.study import Cell, cells
 from studies import machine, results
 from studies.files import write_atomically
@@ -75,7 +75,7 @@ class Folder:
         try:
             content = json.loads(self.study.read_text(encoding="utf-8"))
         except OSError as error:
-            raise StudyError(f"{self.study}: expected a results folder, {error.strerror}") from None
+            raise StudyError(f"{self.study}: expected a results folder with this file, {unopened(error)}") from None
         except ValueError as error:
             raise StudyError(f"{self.study}: expected JSON, {error}") from None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -94,6 +94,8 @@ def prepare(folder: Folder, loaded: Loaded, block: int | None, resume: bool, ove
     Raises StudyError where there are results already and neither `resume` nor `overwrite` was said, or where the study
     to resume is another one: says what changed. A resumed run keeps its own block.
     """
+    if folder.path.exists() and not folder.path.is_dir():
+        raise StudyError(f"{folder.path}: expected a folder for the results, got a file: choose another --out")
     there = folder.study.exists() or folder.results.exists() or bool(folder.finished())
     if there and overwrite:
         _clear(folder)

@@ -90,7 +90,7 @@ def _read(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             return tomllib.load(file, parse_float=Decimal)
     except OSError as error:
-        raise StudyError(f"{path}: expected a study file, {error.strerror}") from None
+        raise StudyError(f"{path}: expected a study file, {strict.unopened(error)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise StudyError(f"{path}: expected TOML, {error}") from None
 

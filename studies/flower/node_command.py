@@ -17,7 +17,7 @@ examples:
 A node file with somebody's labels (protection is what it says here; a server cannot change it):
 
   [node]
-  ledger = "ledger.db"          # what was spent, and what was answered
+  ledger = "ledger.sqlite"      # what was spent, and what was answered
   [source]
   kind = "table"
   file = "votes.csv"

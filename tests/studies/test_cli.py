@@ -56,6 +56,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "{study}", "--out", "{out}", "--resume", "--overwrite"], "got both"),
         (["run", "{study}", "--out", "{out}", "--set", "grid.epsilom=[1]"], "did you mean 'epsilon'"),
         (["report", "{out}"], "study.json"),
+        (["run", "{study}", "--out", "{study}"], "expected a folder for the results, got a file"),
         (["ledger"], "required: COMMAND"),
     ],
 )

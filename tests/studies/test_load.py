@@ -42,8 +42,12 @@ def refuse(tmp_path: Path, text: str, *parts: str) -> None:
         ("epsilon = [0.5, 2.0]", 'epsilon = ["1"]', ["[grid] epsilon", "number"]),
         ("delta = [1e-5]", "delta = [1.0]", ["[grid] delta", "< 1"]),
         ("delta = [1e-5]", "", ["[grid]", "delta"]),
-        ('features = "gaussian"', 'features = "gausian"', ["[problem] features", "did you mean 'gaussian'"]),
-        ('features = "gaussian"', 'features = "x.npy"', ["[problem] features", "x.npy", "No such file"]),
+        (
+            'features = "gaussian"',
+            'features = "gausian"',
+            ["[problem] features", "'gausian'; did you mean 'gaussian'?"],
+        ),
+        ('features = "gaussian"', 'features = "x.npy"', ["[problem] features", "x.npy", "found none"]),
         ("0.75, 0.25, -0.25, -0.75", "0.75, -0.75", ["[problem] theta", "4 numbers", "dimension"]),
         ("0.75, 0.25, -0.25, -0.75", "0.75, 0.25, -0.25, -0.5", ["[problem] theta", "sum of 0", "0.25"]),
         ("0.75, 0.25, -0.25, -0.75", "3, 0, 0, -3", ["[problem] theta", "at most bound", "4.24"]),
@@ -67,8 +71,10 @@ def test_mistakes_name_their_place(tmp_path: Path, study_text: str, old: str, ne
 
 
 def test_a_missing_file_and_a_missing_problem(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"nowhere\.toml: expected a study file"):
+    with pytest.raises(StudyError, match=r"nowhere\.toml: expected a study file, found none"):
         load(tmp_path / "nowhere.toml")
+    with pytest.raises(StudyError, match=r"expected a study file, got a folder"):
+        load(tmp_path)
     refuse(tmp_path, "[study]\nname = 'x'\n", "[problem]")
 
 
