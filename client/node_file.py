@@ -10,8 +10,11 @@ from typing import Any
 from client.labeler import ENTROPY, Node
 from client.ledger import DiskLedger, MemoryLedger
 from client.policy import Policy
+from client.sources.columns import Wanted
+from client.sources.item_features import read_item_features
+from client.sources.loading import EVERY_ROW, read_items, read_table
 from client.sources.synthetic import synthetic
-from client.sources.table import read_table
+from client.sources.table import Table
 from protocol import runconfig, strict
 from protocol.runconfig import Config
 from protocol.store import FeatureStore
@@ -19,6 +22,8 @@ from protocol.strict import StudyError
 from protocol.study import MOST
 
 LARGEST_SEED = (1 << 128) - 1
+COLUMN_KEYS = ("labeler", "item_a", "item_b", "winner", "loser", "row")
+TABLE_KEYS = ("file", "public", "items", "features", "features_columns", "questions", *COLUMN_KEYS)
 
 
 class NodeFileError(ValueError):
@@ -35,10 +40,23 @@ class SyntheticLabels:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A CSV file of comparisons; `public` declares that its labels are no secret."""
+    """A file of comparisons; `public` declares that its labels are no secret.
+
+    `columns` says what stands where; `items` is the list that numbers a federation's items, `features` describes them.
+    """
 
     file: Path
     public: bool
+    columns: Wanted = EVERY_ROW
+    items: Path | None = None
+    features: Path | None = None
+    features_columns: tuple[str, ...] | None = None
+
+    def read(self) -> Table:
+        """The table of this file. Raises SourceError."""
+        items = None if self.items is None else read_items(self.items)
+        features = None if self.features is None else read_item_features(self.features, self.features_columns)
+        return read_table(self.file, self.public, self.columns, items, features)
 
 
 @dataclass(frozen=True)
@@ -69,7 +87,9 @@ def read_node(path: Path) -> NodeFile:
 
     ```
     [node]        entropy = "os" | "addressed", seed = INTEGER, ledger = PATH
-    [source]      kind = "synthetic", client = 0, clients = 3 | kind = "table", file = PATH, public = false
+    [source]      kind = "synthetic", client = 0, clients = 3
+                  kind = "table", file = PATH, public = false, items = PATH, features = PATH, features_columns = [NAME]
+                  labeler = NAME, item_a = NAME, item_b = NAME, winner = NAME, loser = NAME, row = NAME, questions = []
     [policy]      as client.policy.Policy.parse
     [superlink]   address = "HOST:PORT", insecure = true | root_certificates = PATH, key = PATH
     ```
@@ -97,7 +117,7 @@ def build(node: NodeFile, config: Config) -> Node:
     seed = node.seed if node.entropy == "addressed" else None
     if isinstance(node.source, TableFile):
         assert node.ledger is not None
-        table = read_table(node.source.file, node.source.public)
+        table = node.source.read()
         return Node(table, node.policy, DiskLedger(node.ledger), node.entropy, FeatureStore(None), seed)
     assert node.seed is not None
     study = runconfig.read(config).study
@@ -133,18 +153,32 @@ def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
 
 
 def _source(content: Any, folder: Path) -> SyntheticLabels | TableFile:
-    keys = ("kind", "client", "clients", "file", "public")
-    kind = strict.text(
-        strict.table(content, "source", keys, ("kind",))["kind"], "[source] kind", ("synthetic", "table")
-    )
-    if kind == "synthetic":
+    keys = ("kind", "client", "clients", *TABLE_KEYS)
+    top = strict.table(content, "source", keys, ("kind",))
+    if strict.text(top["kind"], "[source] kind", ("synthetic", "table")) == "synthetic":
         top = strict.table(content, "source", ("kind", "client", "clients"), ("client", "clients"))
         clients = strict.integer(top["clients"], "[source] clients", 1, MOST)
         return SyntheticLabels(strict.integer(top["client"], "[source] client", 0, clients - 1), clients)
-    top = strict.table(content, "source", ("kind", "file", "public"), ("file",))
+    top = strict.table(content, "source", ("kind", *TABLE_KEYS), ("file",))
     file = _path(top, "file", "[source]", folder)
     assert file is not None
-    return TableFile(file, strict.boolean(top.get("public", False), "[source] public"))
+    named = {key: strict.text(top[key], f"[source] {key}") for key in COLUMN_KEYS if key in top}
+    return TableFile(
+        file=file,
+        public=strict.boolean(top.get("public", False), "[source] public"),
+        columns=Wanted(**named, questions=_texts(top, "questions", empty=True)),
+        items=_path(top, "items", "[source]", folder),
+        features=_path(top, "features", "[source]", folder),
+        features_columns=_texts(top, "features_columns"),
+    )
+
+
+def _texts(table: Mapping[str, Any], key: str, empty: bool = False) -> tuple[str, ...] | None:
+    """A list of names; None where the key is not there."""
+    if key not in table or (empty and table[key] == []):
+        return None if key not in table else ()
+    place = f"[source] {key}"
+    return tuple(strict.text(item, place) for item in strict.sequence(table[key], place))
 
 
 def _superlink(content: Any, folder: Path) -> SuperLink:

@@ -177,6 +177,7 @@ def test_the_protocol_stands_on_few_packages() -> None:
         ("ray", r"studies/flower/\w+\.py"),
         ("numba", r"(server|studies)/.*"),
         ("sqlite3", r"(client|server)/.*"),
+        ("pyarrow", r"client/sources/reading\.py|studies/.*"),
         ("pickle", r"$"),
     ],
 )

@@ -1,14 +1,12 @@
-"""A holder's CSV file of comparisons: columns labeler, item_a, item_b, winner; other columns are ignored.
+"""Comparisons of a holder's file, as a source of labels.
 
-The whole file is validated when it is read, before the first answer. Errors name file, line, field, expected and got;
-they are for the holder's own terminal.
+Public are the items, which pair each row compares and in which order the rows stand; nothing of it may follow from an
+answer. A file that names loser and winner is therefore read with its pairs in the order of their names.
 """
 
-import csv
 import hashlib
-import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -16,98 +14,119 @@ from numpy.typing import NDArray
 
 from client.labels import Labels
 from client.sources import Facts, ProblemUnknown
+from client.sources.columns import Columns
+from client.sources.outcomes import TIE
 from protocol.messages import Runs, Task
+from protocol.problem import Problem
 from protocol.trust import Trust
 
-LABELER = ("labeler", "labeler_id")
-TIES = frozenset({"", "tie", "draw", "same", "equal", "both", "neither"})
 DOMAIN = b"halftruth label v1\n"
 
 
-class SourceError(ValueError):
-    """A file that does not hold one usable comparison a line."""
+@dataclass(frozen=True)
+class PrivateCounts:
+    """What depends on labels, for the holder's own terminal and nothing else: rows with a tie, rows without a winner,
+    and labels whose rows contradict each other.
+    """
+
+    ties: int
+    missing: int
+    contradictions: int
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Comparisons of one file, in line order; the global row id is the number of the line's record, from 0.
+    """Comparisons of one file, in its order. `rows` are their global numbers, increasing: 0, 1, ... or as a split says.
 
-    Public: `items` (sorted by code point) and `pairs` (item_a, item_b), int32 (rows, 2). Kept here: labelers, and
-    labels y = 1 iff item_b wins. Rows of one (labeler, unordered pair) are one label: under every claim the lowest of
-    them stands for it and the others are not sent. `public` says that the user declared the labels to be no secret.
+    Public: `items`, `pairs` (item_a, item_b), int32 (rows, 2), and `features` of items, float64 (items, p), where they
+    are described by some. Kept here: labelers, questions, and `values`: 1 iff item_b wins, 2 for a tie. A row whose
+    winner is `missing` has the value that is 0 in the normal orientation: under a claim it is a label as others are,
+    since which ones are missing would tell something. Rows of one (labeler, unordered pair, question) are one label:
+    under every claim the lowest of them stands for it and the others are not sent. `public` says that the user
+    declared the labels to be no secret. `dropped` counts lines that compare an item with itself.
     """
 
     path: Path
     public: bool
+    columns: Columns
     items: tuple[str, ...]
+    rows_held: NDArray[np.int64]
     pairs: NDArray[np.int32]
+    dropped: int
+    features: NDArray[np.float64] | None
+    feature_names: tuple[str, ...]
     labelers: tuple[str, ...] = field(repr=False)
+    questions: tuple[str, ...] = field(repr=False)
     owners: NDArray[np.int64] = field(repr=False)
     values: Labels = field(repr=False)
+    missing: Labels = field(repr=False)
     identities: tuple[bytes, ...] = field(repr=False)
     first: NDArray[np.bool_] = field(repr=False)
     synthetic = False
 
     @property
     def label_count(self) -> int:
-        """How many different labels there are: rows of one labeler about one pair count once."""
+        """How many different labels there are: rows of one labeler about one pair and question count once."""
         return int(self.first.sum())
+
+    @cached_property
+    def problem(self) -> Problem:
+        """What a server is told of the rows held: which items each compares, or x = phi(item_b) - phi(item_a).
+
+        Raises ValueError for features that differ in nothing, or beyond all scales.
+        """
+        if self.features is None:
+            return Problem(len(self.items), "items", sum_zero=True, bound=None, design=self.pairs)
+        x = self.features[self.pairs[:, 1]] - self.features[self.pairs[:, 0]]
+        return Problem(self.features.shape[1], "values", sum_zero=False, bound=None, design=x)
+
+    def private_counts(self) -> PrivateCounts:
+        """Counts that depend on labels: for the holder's terminal only."""
+        values, missing = self.values.reveal(), self.missing.reveal() == 1
+        normal = np.where(values == TIE, values, values ^ self._reversed())
+        answers: dict[bytes, set[int]] = {}
+        for row in np.flatnonzero(~missing).tolist():
+            answers.setdefault(self.identities[row], set()).add(int(normal[row]))
+        contradictions = sum(len(found) > 1 for found in answers.values())
+        return PrivateCounts(int((values == TIE).sum()), int(missing.sum()), contradictions)
 
     def check(self, task: Task) -> None:
         """The task's design must hold exactly this file's pairs, in its orientation, for all rows that may be sent."""
-        problem, rows = task.problem, min(task.n, len(self.pairs))
-        if problem.features != "items" or problem.design is None or problem.dimension != len(self.items):
-            raise ProblemUnknown(f"expected a problem over {len(self.items)} items")
-        if task.n > len(problem.design) or not np.array_equal(problem.design[:rows], self.pairs[:rows]):
+        asked, own = task.problem, self.problem
+        if (asked.features, asked.dimension) != (own.features, own.dimension):
+            raise ProblemUnknown(f"expected a problem of {own.dimension} dimensions with features by {own.features}")
+        assert asked.design is not None and own.design is not None
+        held = self.rows_held[self.rows_held < task.n]
+        if task.n > len(asked.design) or not np.array_equal(asked.design[held], own.design[: len(held)]):
             raise ProblemUnknown("expected exactly the pairs of this file")
 
     def rows(self, task: Task) -> Runs:
-        """All rows below n in clear; under a claim the first row of each label."""
-        if task.trust is Trust.CLEAR:
-            return Runs.of(range(min(task.n, len(self.pairs))))
-        return Runs.of(np.flatnonzero(self.first[: task.n]).tolist())
+        """Rows held below n: in clear all that have a winner or a tie, under a claim the first of each label."""
+        sent = self.missing.reveal() == 0 if task.trust is Trust.CLEAR else self.first
+        return Runs.of(self.rows_held[sent & (self.rows_held < task.n)].tolist())
 
     def facts(self, rows: NDArray[np.int64]) -> Facts | None:
         """Whose labels these rows are."""
-        owners, pairs = self.owners[rows], self.pairs[rows]
-        identities = [self.identities[row] for row in rows.tolist()]
-        return Facts(identities, owners, self.labelers, (pairs[:, 0] > pairs[:, 1]).astype(np.uint8))
+        places = self._places(rows)
+        identities = [self.identities[place] for place in places.tolist()]
+        return Facts(identities, self.owners[places], self.labelers, self._reversed()[places])
 
     def labels(self, task: Task, repetition: int, rows: NDArray[np.int64]) -> Labels:
         """Labels of these rows, in the file's orientation."""
-        return Labels(self.values.reveal()[rows])
+        return Labels(self.values.reveal()[self._places(rows)])
+
+    def _places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.searchsorted(self.rows_held, rows)
+
+    def _reversed(self) -> NDArray[np.uint8]:
+        return reversed_pairs(self.items, self.pairs)
 
 
-def read_table(path: Path, public: bool) -> Table:
-    """Read and validate a CSV file of comparisons: UTF-8, ids are strings in Unicode form NFC without outer spaces.
-
-    `winner` is "item_a" or "item_b" (or "a", "b"), or the name of one of the two items. Raises SourceError for the
-    first line that does not fit; ties and missing winners are among them.
-    """
-    records = list(_records(path))
-    if not records:
-        raise SourceError(f"{path}: expected at least one comparison below the header, got none")
-    items = tuple(sorted({item for _, a, b, _ in records for item in (a, b)}))
-    labelers = tuple(sorted({labeler for labeler, _, _, _ in records}))
-    number = {item: index for index, item in enumerate(items)}
-    owner = {labeler: index for index, labeler in enumerate(labelers)}
-    identities = tuple(label_identity(labeler, a, b) for labeler, a, b, _ in records)
-    lowest: dict[bytes, int] = {}
-    for row, identity in enumerate(identities):
-        lowest.setdefault(identity, row)
-    first = np.zeros(len(records), dtype=np.bool_)
-    first[list(lowest.values())] = True
-    return Table(
-        path=path,
-        public=public,
-        items=items,
-        pairs=np.array([(number[a], number[b]) for _, a, b, _ in records], dtype=np.int32),
-        labelers=labelers,
-        owners=np.array([owner[labeler] for labeler, _, _, _ in records], dtype=np.int64),
-        values=Labels(np.array([won for _, _, _, won in records], dtype=np.uint8)),
-        identities=identities,
-        first=first,
-    )
+def reversed_pairs(items: tuple[str, ...], pairs: NDArray[np.int32]) -> NDArray[np.uint8]:
+    """1 where item_a comes after item_b by name: by name and not by number, which a list of items may choose."""
+    order = np.empty(len(items), dtype=np.int64)
+    order[sorted(range(len(items)), key=items.__getitem__)] = np.arange(len(items))
+    return (order[pairs[:, 0]] > order[pairs[:, 1]]).astype(np.uint8)
 
 
 def label_identity(labeler: str, one: str, other: str, question: str = "") -> bytes:
@@ -123,57 +142,3 @@ def label_identity(labeler: str, one: str, other: str, question: str = "") -> by
         raw = part.encode()
         digest.update(len(raw).to_bytes(8, "little") + raw)
     return digest.digest()
-
-
-def _records(path: Path) -> Iterator[tuple[str, str, str, int]]:
-    """(labeler, item_a, item_b, 1 iff item_b won) of each record."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            header = [name.strip() for name in next(reader, [])]
-            places = _columns(header, path)
-            line = reader.line_num + 1
-            for fields in reader:
-                if fields:  # a blank line holds no record
-                    yield _record(fields, len(header), places, f"{path}, line {line}")
-                line = reader.line_num + 1
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{path}: expected UTF-8, got other bytes ({error.reason}): save it as UTF-8") from None
-    except csv.Error as error:
-        raise SourceError(f"{path}, line {reader.line_num}: expected comma-separated values, got: {error}") from None
-
-
-def _columns(header: list[str], path: Path) -> dict[str, int]:
-    labeler = [name for name in LABELER if name in header]
-    if len(labeler) != 1:
-        raise SourceError(f"{path}, line 1: expected one column out of {LABELER}, got the columns {header}")
-    for name in (*labeler, "item_a", "item_b", "winner"):
-        if header.count(name) != 1:
-            raise SourceError(f"{path}, line 1: expected one column {name!r}, got the columns {header}")
-    return {"labeler": header.index(labeler[0])} | {name: header.index(name) for name in ("item_a", "item_b", "winner")}
-
-
-def _record(fields: list[str], width: int, places: dict[str, int], where: str) -> tuple[str, str, str, int]:
-    if len(fields) != width:
-        raise SourceError(f"{where}: expected {width} fields, got {len(fields)}")
-    text = {name: unicodedata.normalize("NFC", fields[place]).strip() for name, place in places.items()}
-    for name in ("labeler", "item_a", "item_b"):
-        if not text[name]:
-            raise SourceError(f"{where}, field {name}: expected a name, got an empty field")
-    a, b = text["item_a"], text["item_b"]
-    if a == b:
-        raise SourceError(f"{where}: expected two different items, got {a!r} against itself: remove the line")
-    return text["labeler"], a, b, _winner(text["winner"], a, b, where)
-
-
-def _winner(text: str, a: str, b: str, where: str) -> int:
-    """0 where item_a won, 1 where item_b won; a word that could mean both is an error, not a guess."""
-    meanings = {won for won, words in enumerate((("item_a", "a", a), ("item_b", "b", b))) if text in words}
-    if len(meanings) == 1:
-        return meanings.pop()
-    place = f"{where}, field winner"
-    if meanings:
-        raise SourceError(f"{place}: {text!r} names one item and the place of the other: write item_a or item_b")
-    if text.lower() in TIES:
-        raise SourceError(f"{place}: expected a winner, got {text!r}: ties and missing winners are not handled yet")
-    raise SourceError(f"{place}: expected 'item_a', 'item_b', {a!r} or {b!r}, got {text!r}")

@@ -49,7 +49,8 @@ def main(args: argparse.Namespace) -> int:
     """Run `halftruth fit`: exit code 0 done, 1 no estimate; StudyError is wrong use or a file that does not read."""
     request = read_request(args)
     from client.ledger_store import LedgerUnavailable
-    from client.sources.table import SourceError, read_table
+    from client.sources.loading import read_table
+    from client.sources.reading import SourceError
     from server.estimators.newton import EstimationError
     from server.release_file import LedgerError
     from server.rounds import RoundFailed

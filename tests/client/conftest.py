@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from client.labeler import Node, answer
 from client.ledger import DiskLedger
 from client.policy import Policy
-from client.sources.table import Table, read_table
+from client.sources.loading import read_table
+from client.sources.table import Table
 from protocol.codec import Signed, decode_reply, encode_task
 from protocol.features import row_bound
 from protocol.grid import exponent

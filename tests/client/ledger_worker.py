@@ -18,7 +18,7 @@ from client import labeler
 from client.labeler import Node, answer
 from client.ledger import DiskLedger
 from client.policy import Policy
-from client.sources.table import read_table
+from client.sources.loading import read_table
 from protocol.codec import decode_reply, encode_task
 from protocol.features import row_bound
 from protocol.grid import exponent

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from client.ledger_view import read_entries, read_labelers
-from client.sources.table import read_table
+from client.sources.loading import read_table
 from protocol.codec import decode_reply, decode_task, identity
 from protocol.messages import Refusal
 from protocol.trust import Trust

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from client.labeler import Node, answer
-from client.sources.table import read_table
+from client.sources.loading import read_table
 from server.release_file import read_releases
 from studies.cli import main
 from studies.fit import round as fit_round
@@ -252,7 +252,7 @@ def test_wrong_use(words: list[str], said: str, tmp_path: Path, capsys: pytest.C
 
 
 def test_a_file_that_does_not_read_is_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    votes = write(tmp_path, "r1,x,y,x", "r1,x,z,tie")
+    votes = write(tmp_path, "r1,x,y,x", "r1,x,z,up")
     assert main(["fit", str(votes), "--trust", "clear"]) == 2
     assert "line 3" in capsys.readouterr().err
     assert main(["fit", str(tmp_path / "none.csv"), "--trust", "clear"]) == 2

@@ -1,6 +1,5 @@
 """A holder's file: what is read, what is one label, and what is an error that names its place."""
 
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.sources import ProblemUnknown
-from client.sources.table import SourceError, Table, label_identity, read_table
+from client.sources.columns import Wanted
+from client.sources.loading import read_items, read_table
+from client.sources.outcomes import TIE
+from client.sources.reading import SourceError
+from client.sources.table import PrivateCounts, Table, label_identity
 from protocol.messages import Task
 from protocol.trust import Trust
 
@@ -45,7 +48,7 @@ def test_every_way_to_name_a_winner(tmp_path: Path) -> None:
 def test_a_winner_that_could_mean_both_is_an_error(tmp_path: Path) -> None:
     table = read(tmp_path, "labeler,item_a,item_b,winner\nr,a,b,a\nr,a,c,item_a\n")
     assert table.values.reveal().tolist() == [0, 0]
-    with pytest.raises(SourceError, match=r"line 2, field winner: 'a' names one item and the place of the other"):
+    with pytest.raises(SourceError, match=r"line 2, field winner: 'a' names one item and means another answer"):
         read(tmp_path, "labeler,item_a,item_b,winner\nr,b,a,a\n")
 
 
@@ -139,36 +142,20 @@ def test_ids_are_text(tmp_path: Path) -> None:
     assert set(table.items) == {"GPT-4", "None", "NA", "null", "nan", "inf", "True"}
 
 
-def test_names_beyond_the_precision_of_floats_stay_apart(shared_data: Path) -> None:
-    assert len(read_table(shared_data / "quirks" / "q12_huge_numbers.csv", False).labelers) == 3
-    assert len(read_table(shared_data / "quirks" / "q08_bom.csv", False).pairs) == 2
-    assert len(read_table(shared_data / "quirks" / "q10_non_numeric_ids.csv", False).items) == 7
-
-
-@pytest.mark.parametrize("name", ["first_names.csv", "german_parties_2009.csv"])
-def test_real_files_hold_fifteen_labels_a_labeler(shared_data: Path, name: str) -> None:
-    table = read_table(shared_data / "pairwise" / name, False)
-    assert (len(table.pairs), table.label_count, len(table.labelers), len(table.items)) == (2880, 2880, 192, 6)
-    assert set(Counter(table.owners.tolist()).values()) == {15}
-
-
 HEAD = "labeler,item_a,item_b,winner\nr1,x,y,item_a\n"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "line 1: expected one column out of"),
+        ("", "header: expected two columns of items and one that says who won"),
+        ("labeler,item_a,item_b,winner\nr,x,x,tie\n", "expected at least one comparison of two items"),
         ("labeler,item_a,item_b,winner\n", "expected at least one comparison"),
-        ("item_a,item_b,winner\nx,y,item_a\n", "line 1: expected one column out of"),
-        ("labeler,labeler_id,item_a,item_b,winner\n", "line 1: expected one column out of"),
-        ("labeler,item_a,item_a,item_b,winner\n", "line 1: expected one column 'item_a'"),
-        ("labeler,item_a,winner\n", "line 1: expected one column 'item_b'"),
-        (HEAD + "r2,z,z,item_a\n", "line 3: expected two different items, got 'z' against itself"),
-        (HEAD + "r2,cafe\u0301,caf\u00e9,item_a\n", "line 3: expected two different items"),
-        (HEAD + "r2,y,z,tie\n", "line 3, field winner: expected a winner, got 'tie': ties and missing winners are not"),
-        (HEAD + "r2,y,z,\n", "line 3, field winner: expected a winner, got ''"),
-        (HEAD + "r2,y,z,left\n", "line 3, field winner: expected 'item_a', 'item_b', 'y' or 'z', got 'left'"),
+        ("item_a,item_b,winner\nx,y,item_a\n", "header: expected a column that says who answered .--labeler NAME"),
+        ("labeler,labeler_id,item_a,item_b,winner\n", "expected one column of labelers, not labeler and labeler_id"),
+        ("labeler,item_a,item_a,item_b,winner\n", "not item_a and item_b with winner or item_a and item_b with winner"),
+        ("labeler,item_a,winner\n", "header: expected two columns of items .* got the columns labeler, item_a, winner"),
+        (HEAD + "r2,y,z,up\n", "line 3, field winner: expected 'item_a', 'item_b', 'tie', 'y' or 'z', got 'up'"),
         (HEAD + "r2,y,z,1\n", "line 3, field winner: expected 'item_a'"),
         (HEAD + "\n\n,y,z,item_a\n", "line 5, field labeler: expected a name, got an empty field"),
         (HEAD + "r2,, z,item_a\n", "line 3, field item_a: expected a name"),
@@ -176,7 +163,7 @@ HEAD = "labeler,item_a,item_b,winner\nr1,x,y,item_a\n"
         (HEAD + "r2,y,z,item_a,more\n", "line 3: expected 4 fields, got 5"),
         (HEAD + 'r2,"y,z,item_a\n', "line 3: expected comma-separated values"),
         (HEAD.encode() + b"r2,\xff\xfe,z,item_a\n", "expected UTF-8"),
-        ('labeler,item_a,item_b,winner\nr1,"x\nx",y,item_a\nr2,z,z,item_a\n', "line 4: expected two different items"),
+        ('labeler,item_a,item_b,winner\nr1,"x\nx",y,item_a\nr2,,z,item_a\n', "line 4, field item_a: expected a name"),
     ],
 )
 def test_the_first_line_that_does_not_fit_is_named(tmp_path: Path, content: str | bytes, message: str) -> None:
@@ -189,3 +176,117 @@ def test_printing_a_table_tells_no_label_and_no_labeler(votes: Table) -> None:
     text = repr(votes) + repr(votes.facts(np.arange(6)))
     assert "ann" not in text
     assert "content" not in text
+
+
+def test_ties_are_a_third_value(tmp_path: Path, desk: Any) -> None:
+    table = read(tmp_path, "labeler,item_a,item_b,winner\nr1,x,y,tie\nr1,x,z,Draw\nr1,y,z,z\n")
+    assert table.values.reveal().tolist() == [TIE, TIE, 1]
+    assert table.private_counts() == PrivateCounts(ties=2, missing=0, contradictions=0)
+    assert desk.task(table).n == 3
+
+
+def test_a_missing_winner_is_the_same_label_whichever_way_its_row_is_written(tmp_path: Path, desk: Any) -> None:
+    """Under a claim every row answers: which rows have no winner would tell something. In clear they are left out."""
+    table = read(tmp_path, "labeler,item_a,item_b,winner\nr1,x,y,\nr2,y,x,\nr3,x,y,y\n")
+    facts = table.facts(np.arange(3))
+    assert facts is not None
+    values = table.labels(desk.task(table), 0, np.arange(3)).reveal()
+    assert (values ^ facts.reversed).tolist() == [0, 0, 1]
+    assert table.rows(desk.task(table)).numbers().tolist() == [0, 1, 2]
+    assert table.rows(desk.task(table, Trust.CENTRAL)).numbers().tolist() == [0, 1, 2]
+    assert table.rows(desk.task(table, Trust.CLEAR)).numbers().tolist() == [2]
+    assert table.private_counts() == PrivateCounts(ties=0, missing=2, contradictions=0)
+
+
+def test_contradictions_are_counted_in_either_order(tmp_path: Path) -> None:
+    rows = ["r1,x,y,x", "r1,y,x,x", "r2,x,y,x", "r2,y,x,y", "r3,x,y,tie", "r3,y,x,tie", "r4,x,y,tie", "r4,x,y,x"]
+    table = read(tmp_path, "\n".join(["labeler,item_a,item_b,winner", *rows, "r1,x,y,", ""]))
+    assert table.private_counts() == PrivateCounts(ties=3, missing=1, contradictions=2)
+
+
+def test_what_a_file_without_labels_would_show_is_all_that_is_public(tmp_path: Path) -> None:
+    """Files that differ in their answers only, in any shape: the public parts are the same."""
+    shapes = [
+        ("labeler,item_a,item_b,winner", "r,y,x,x", "r,y,x,y"),
+        ("labeler,loser,winner", "r,y,x", "r,x,y"),
+        ("labeler,home,away,result", "r,y,x,-1\nq,y,x,-1", "r,y,x,1\nq,y,x,-1"),
+    ]
+    for header, one, other in shapes:
+        tables = [read(tmp_path, f"{header}\n{rows}\n") for rows in (one, other)]
+        assert tables[0].values.reveal().tolist() != tables[1].values.reveal().tolist()
+        assert tables[0].problem.digest == tables[1].problem.digest
+        assert tables[0].identities == tables[1].identities
+        assert repr(tables[0]) == repr(tables[1])
+
+
+def test_rows_about_one_item_are_dropped_and_counted(tmp_path: Path) -> None:
+    table = read(tmp_path, "labeler,item_a,item_b,winner\nr1,x,x,x\nr1,x,y,x\nr2,caf\u00e9,cafe\u0301,tie\n")
+    assert (table.dropped, table.pairs.tolist(), table.items) == (2, [[0, 1]], ("x", "y"))
+
+
+def test_numbered_rows_answer_by_their_numbers(tmp_path: Path, desk: Any) -> None:
+    text = "row,labeler,item_a,item_b,winner\n2,r1,y,x,x\n5,r2,x,y,y\n7,r2,y,x,x\n"
+    table = read_table(write(tmp_path, text), False, Wanted(row="row"), items=("z", "y", "x"))
+    pairs = np.array([[0, 1]] * 8, dtype=np.int32)
+    pairs[[2, 5, 7]] = [[1, 2], [2, 1], [1, 2]]
+    whole = desk.task(table)
+    task = replace(whole, n=8, problem=replace(whole.problem, dimension=3, design=pairs))
+    table.check(task)
+    assert table.rows(task).numbers().tolist() == [2, 5]
+    assert table.rows(replace(task, n=5)).numbers().tolist() == [2]
+    assert table.labels(task, 0, np.array([5, 2])).reveal().tolist() == [1, 1]
+    facts = table.facts(np.array([5, 2]))
+    assert facts is not None
+    assert facts.identities == [label_identity("r2", "x", "y"), label_identity("r1", "x", "y")]
+    assert facts.reversed.tolist() == [0, 1], "by name, whatever the public list says"
+    with pytest.raises(ProblemUnknown):
+        table.check(replace(task, problem=replace(task.problem, design=np.roll(pairs, 1, axis=0))))
+    with pytest.raises(ProblemUnknown):
+        table.check(replace(task, n=9))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("1,r,x,y,x\n1,r,y,z,z", "line 3, field row: expected a row number above the one before, got '1'"),
+        ("-1,r,x,y,x", "line 2, field row: expected a row number"),
+        ("1.0,r,x,y,x", "line 2, field row: expected a row number"),
+        ("99999999999,r,x,y,x", "line 2, field row: expected a row number"),
+        (",r,x,y,x", "line 2, field row: expected a name"),
+        ("1,r,x,y,x\n2,r,z,z,z", "expected no line about one item only"),
+        ("1,r,x,w,x", "line 2: expected items of the public list, got 'w'"),
+    ],
+)
+def test_numbered_rows_that_do_not_fit(tmp_path: Path, rows: str, message: str) -> None:
+    path = write(tmp_path, f"row,labeler,item_a,item_b,winner\n{rows}\n")
+    with pytest.raises(SourceError, match=message):
+        read_table(path, False, Wanted(row="row"), items=("x", "y", "z"))
+
+
+def test_questions_are_part_of_a_label(tmp_path: Path) -> None:
+    text = "labeler,item_a,item_b,winner,question,turn\nr,x,y,x,q,1\nr,x,y,y,q,2\nr,y,x,x,p,1\n"
+    path = write(tmp_path, text)
+    counts = [
+        read_table(path, False, Wanted(questions=named)).label_count for named in (None, (), ("turn",), ("question",))
+    ]
+    assert counts == [3, 1, 2, 2]
+    assert read_table(path, False, Wanted(questions=("turn",))).identities[1] == label_identity("r", "x", "y", "2")
+    both = label_identity("r", "x", "y", '["q", "2"]')
+    assert read_table(path, False).identities[1] == both
+
+
+def test_without_labelers_every_row_is_one(tmp_path: Path) -> None:
+    table = read_table(write(tmp_path, "item_a,item_b,winner\nx,y,x\nx,y,x\n"), False, Wanted(labeler="none"))
+    assert (table.label_count, len(table.labelers)) == (2, 2)
+
+
+def test_a_public_list_of_items(tmp_path: Path) -> None:
+    path = tmp_path / "items.csv"
+    path.write_text('item,note\nz,1\n"two\nlines",2\n', encoding="utf-8")
+    assert read_items(path) == ("z", "two\nlines")
+    path.write_text("item\nz\ny\nz\n", encoding="utf-8")
+    with pytest.raises(SourceError, match="line 4, field item: expected different names, got 'z' again"):
+        read_items(path)
+    path.write_text("name\nz\n", encoding="utf-8")
+    with pytest.raises(SourceError, match="expected one column 'item'"):
+        read_items(path)

@@ -1,0 +1,183 @@
+"""From a holder's file to a table of labels. The whole file is validated when it is read, before the first answer.
+
+Errors name file, line, field, expected and got; they are for the holder's own terminal.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.labels import Labels
+from client.sources.columns import Columns, Wanted, choose
+from client.sources.item_features import ItemFeatures
+from client.sources.outcomes import MISSING, in_order, outcomes
+from client.sources.reading import Records, SourceError, read_records
+from client.sources.table import Table, label_identity, reversed_pairs
+from protocol.study import MOST
+
+EVERY_ROW = Wanted()
+ITEM = "item"  # the column of a public list of items
+
+
+@dataclass(frozen=True, eq=False)
+class _Comparisons:
+    """Usable records: their places in the file, two different items each, and the outcome as read."""
+
+    places: Sequence[int]
+    first: Sequence[str]
+    second: Sequence[str]
+    outcome: NDArray[np.uint8]
+
+
+def read_table(
+    path: Path,
+    public: bool,
+    wanted: Wanted = EVERY_ROW,
+    items: tuple[str, ...] | None = None,
+    features: ItemFeatures | None = None,
+) -> Table:
+    """Read and validate a file of comparisons; ids are strings in Unicode form NFC without outer spaces.
+
+    `items` numbers the items, in a federation as all its nodes do; else they are numbered by name. Lines that compare
+    an item with itself hold no information and are left out. Raises SourceError for the first line that does not fit.
+    """
+    records = read_records(path)
+    columns = choose(path, records.names, wanted)
+    found = _comparisons(records, columns)
+    if not len(found.places):
+        raise SourceError(f"{path}: expected at least one comparison of two items, got none")
+    owners, questions = _owners(records, columns, found.places), _questions(records, columns, found.places)
+    asked = list(zip(owners, found.first, found.second, questions, strict=True))
+    identities = tuple(label_identity(*who) for who in asked)
+    names = _items(found, items, records)
+    number, person = _numbers(names), _numbers(labelers := tuple(sorted(set(owners))))
+    sides = [np.fromiter(map(number.__getitem__, side), np.int32, len(side)) for side in (found.first, found.second)]
+    pairs = np.stack(sides, axis=1)
+    missing = (found.outcome == MISSING).astype(np.uint8)
+    values = np.where(missing, reversed_pairs(names, pairs), found.outcome)
+    table = Table(
+        path=path,
+        public=public,
+        columns=columns,
+        items=names,
+        rows_held=_rows(records, columns, found.places),
+        pairs=pairs,
+        dropped=len(records) - len(found.places),
+        features=None if features is None else features.of(names),
+        feature_names=() if features is None else features.columns,
+        labelers=labelers,
+        questions=questions,
+        owners=np.fromiter(map(person.__getitem__, owners), np.int64, len(owners)),
+        values=Labels(values),
+        missing=Labels(missing),
+        identities=identities,
+        first=_first(identities),
+    )
+    return _with_usable_features(table, path if features is None else features.path)
+
+
+def read_items(path: Path) -> tuple[str, ...]:
+    """A public list of items, in the order of their numbers: a file with the column `item`."""
+    records = read_records(path)
+    if records.names.count(ITEM) != 1:
+        raise SourceError(f"{path}, header: expected one column {ITEM!r}, got the columns {', '.join(records.names)}")
+    names = _filled(records, ITEM)
+    if len(set(names)) != len(names):
+        index = next(i for i, name in enumerate(names) if name in names[:i])
+        raise SourceError(f"{records.where(index)}, field {ITEM}: expected different names, got {names[index]!r} again")
+    return tuple(names)
+
+
+def _comparisons(records: Records, columns: Columns) -> _Comparisons:
+    if columns.pair is None:
+        assert columns.loser is not None
+        losers, winners = _filled(records, columns.loser), _filled(records, columns.winner)
+        places = [place for place, (lost, won) in enumerate(zip(losers, winners, strict=True)) if lost != won]
+        pairs = in_order([losers[place] for place in places], [winners[place] for place in places])
+        return _Comparisons(places, *pairs)
+    one, other = (_filled(records, name) for name in columns.pair)
+    places = [place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
+    first, second = [one[place] for place in places], [other[place] for place in places]
+    return _Comparisons(places, first, second, outcomes(records, columns.winner, places, columns.pair, first, second))
+
+
+def _filled(records: Records, name: str) -> list[str]:
+    """A column of names, none of them empty."""
+    values = records.column(name)
+    named = [value for value in values if value is not None]
+    if len(named) < len(values):
+        where = records.where(values.index(None))
+        raise SourceError(f"{where}, field {name}: expected a name, got an empty field")
+    return named
+
+
+def _owners(records: Records, columns: Columns, places: Sequence[int]) -> list[str]:
+    """Who answered; without a column every record is a labeler of its own, named by its place."""
+    if columns.labeler is None:
+        return [f"row {place}" for place in places]
+    names = _filled(records, columns.labeler)
+    return [names[place] for place in places]
+
+
+def _questions(records: Records, columns: Columns, places: Sequence[int]) -> tuple[str, ...]:
+    """What was asked: the text of one column, a JSON list of several, "" of none."""
+    texts = [[text or "" for text in records.column(name)] for name in columns.questions]
+    if not texts:
+        return ("",) * len(places)
+    if len(texts) == 1:
+        return tuple(texts[0][place] for place in places)
+    return tuple(json.dumps([text[place] for text in texts], ensure_ascii=False) for place in places)
+
+
+def _rows(records: Records, columns: Columns, places: Sequence[int]) -> NDArray[np.int64]:
+    """Global row numbers: in the order of the file, or those of its column."""
+    if columns.row is None:
+        return np.arange(len(places))
+    if len(places) != len(records):
+        raise SourceError(f"{records.path}: expected no line about one item only beside numbered rows")
+    rows: list[int] = []
+    for place, text in enumerate(_filled(records, columns.row)):
+        number = int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else -1
+        if not (rows[-1] if rows else -1) < number <= MOST:
+            where = f"{records.where(place)}, field {columns.row}"
+            raise SourceError(f"{where}: expected a row number above the one before, got {text!r}")
+        rows.append(number)
+    return np.array(rows, dtype=np.int64)
+
+
+def _items(found: _Comparisons, items: tuple[str, ...] | None, records: Records) -> tuple[str, ...]:
+    used = {*found.first, *found.second}
+    if items is None:
+        return tuple(sorted(used))
+    if unknown := used - set(items):
+        named = zip(found.places, found.first, found.second, strict=True)
+        place, name = next((place, name) for place, *pair in named for name in pair if name in unknown)
+        raise SourceError(f"{records.where(place)}: expected items of the public list, got {name!r}")
+    return items
+
+
+def _with_usable_features(table: Table, path: Path) -> Table:
+    try:
+        assert table.problem.design is not None
+    except ValueError as error:
+        raise SourceError(f"{path}: {error}") from None
+    return table
+
+
+def _numbers(names: Sequence[str]) -> dict[str, int]:
+    return {name: index for index, name in enumerate(names)}
+
+
+def _first(identities: Sequence[bytes]) -> NDArray[np.bool_]:
+    """Whether a row is the first of its label."""
+    seen: set[bytes] = set()
+    first = np.zeros(len(identities), dtype=np.bool_)
+    for row, identity in enumerate(identities):
+        if identity not in seen:
+            seen.add(identity)
+            first[row] = True
+    return first

@@ -1,0 +1,143 @@
+"""Bytes of a file to columns of text: every container, and what is no usable file."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from client.sources import reading
+from client.sources.reading import SourceError, read_records
+
+TEXT = "labeler,item_a,item_b,winner\nr1,x,y,x\nr2,y,z,\n"
+COLUMNS = [["r1", "r2"], ["x", "y"], ["y", "z"], ["x", None]]
+NAMES = ("labeler", "item_a", "item_b", "winner")
+
+
+def write(folder: Path, raw: bytes, name: str = "votes") -> Path:
+    path = folder / name
+    path.write_bytes(raw)
+    return path
+
+
+def columns(path: Path) -> list[list[str | None]]:
+    records = read_records(path)
+    assert records.names == NAMES
+    return [records.column(name) for name in NAMES]
+
+
+def parquet(folder: Path, **values: Any) -> Path:
+    path = folder / "votes.csv"  # names say nothing
+    pq.write_table(pa.table(values), path)
+    return path
+
+
+def test_every_container_holds_the_same(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    half = len(TEXT) // 2
+    objects = [dict(zip(NAMES, row, strict=True)) for row in zip(*COLUMNS, strict=True)]
+    contents = [
+        TEXT.encode(),
+        b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode(),
+        TEXT.replace(",", "\t").encode(),
+        TEXT.replace(",", ";").encode(),
+        gzip.compress(TEXT.encode()),
+        gzip.compress(TEXT[:half].encode()) + gzip.compress(TEXT[half:].encode()),
+        zstandard.compress(TEXT.encode()),
+        zstandard.compress(TEXT[:half].encode()) + zstandard.compress(TEXT[half:].encode()),
+        "\n\n".join(map(json.dumps, objects)).encode(),
+        gzip.compress("\r\n \r\n".join(map(json.dumps, objects)).encode()),
+    ]
+    for raw in contents:
+        assert columns(write(tmp_path, raw)) == COLUMNS
+    assert columns(parquet(tmp_path, **dict(zip(NAMES, COLUMNS, strict=True)))) == COLUMNS
+
+
+def test_a_comma_in_a_tsv_and_a_tab_in_a_csv(tmp_path: Path) -> None:
+    assert read_records(write(tmp_path, b"a,b\tc\td\nx,y\tz\tu\n")).column("a,b") == ["x,y"]
+    assert read_records(write(tmp_path, b"a\tb,c,d\nx\ty,z,u\n")).column("a\tb") == ["x\ty"]
+
+
+def test_lines_are_physical(tmp_path: Path) -> None:
+    records = read_records(write(tmp_path, b'a,b\n\n"x\ny",1\n\n\nz,2'))
+    assert [records.where(i).rpartition(" ")[2] for i in (0, 1)] == ["3", "7"]
+    records = read_records(write(tmp_path, '\n{"a": "x\u2028y"}\n  \n{"a": 1}'.encode()))
+    assert (records.lines, records.column("a")) == ([2, 4], ["x\u2028y", "1"])
+
+
+def test_json_numbers_keep_their_digits(tmp_path: Path) -> None:
+    raw = b'{"a": 9007199254740993}\n{"a": 1.0}\n{"a": true}\n{"a": null}\n{"a": "7"}\n{"a": ' + b"9" * 5000 + b"}"
+    assert read_records(write(tmp_path, raw)).column("a") == [
+        "9007199254740993",
+        "1.0",
+        "true",
+        None,
+        "7",
+        "9" * 5000,
+    ]
+
+
+def test_parquet_takes_text_whole_numbers_and_truths(tmp_path: Path) -> None:
+    path = parquet(tmp_path, a=[1 << 60, None], b=[True, False], c=pa.array(["x", "y"]).dictionary_encode(), d=[0.5, 1])
+    records = read_records(path)
+    assert [records.column(name) for name in "abc"] == [[str(1 << 60), None], ["true", "false"], ["x", "y"]]
+    assert records.where(1).endswith("row 2")
+    with pytest.raises(SourceError, match="field d: expected text, whole numbers or true/false, got double"):
+        records.column("d")
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (gzip.compress(TEXT.encode())[:-9], "expected a whole gzip file"),
+        (gzip.compress(TEXT.encode()) + b"rest", "expected a whole gzip file"),
+        (b"\x28\xb5\x2f\xfdnot one", "expected a whole zst file"),
+        (b"PAR1 but no more", "expected a whole Parquet file"),
+        (b"a,b\nx\xff,y", "expected UTF-8"),
+        (TEXT.encode("utf-16"), "expected UTF-8"),
+        (b'[{"a": 1}]', "got a JSON array"),
+        (b'{"a": 1}\n{"a": 2', "line 2: expected one JSON object"),
+        (b'{"a": 1}\n[2]', "line 2: expected one JSON object, got a list"),
+        (b'{"a": 1}\n\n{"b": NaN}', "line 3: expected one JSON object, got: NaN, which is not JSON"),
+        (b'{"a": 1}\n{"a": [' + b"[" * 100_000, "line 2: expected one JSON object"),
+        (b'a,b\n"x,y', "line 2: expected comma-separated values"),
+        (b"a,b\nx,y\nz", "line 3: expected 2 fields, got 1"),
+    ],
+)
+def test_what_is_no_usable_file(tmp_path: Path, raw: bytes, message: str) -> None:
+    with pytest.raises(SourceError, match=message) as caught:
+        read_records(write(tmp_path, raw))
+    assert str(tmp_path / "votes") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"b": 1, "c": 2}', "line 3: expected the key 'a', as in the lines before, got 'b', 'c'"),
+        (b'{"a": ["x"]}', "line 3, field a: expected text or a number, got a list"),
+        (b'{"a": {}}', "line 3, field a: expected text or a number, got a dict"),
+        (b'{"a": "\\ud800"}', "line 3, field a: expected text or a number, got a str"),
+    ],
+)
+def test_a_record_that_does_not_fit_is_named(tmp_path: Path, line: bytes, message: str) -> None:
+    records = read_records(write(tmp_path, b'{"a": 1}\n\n' + line))
+    with pytest.raises(SourceError, match=message):
+        records.column("a")
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="the standard library reads zst files")
+def test_zst_without_its_package_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(name: str) -> None:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(reading, "import_module", nothing)
+    with pytest.raises(SourceError, match=r"pip install 'halftruth\[zst\]'"):
+        read_records(write(tmp_path, b"\x28\xb5\x2f\xfd"))
+
+
+def test_printing_records_shows_no_content(tmp_path: Path) -> None:
+    assert "r1" not in repr(read_records(write(tmp_path, TEXT.encode())))
