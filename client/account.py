@@ -14,6 +14,7 @@ from client.sources import Facts
 from protocol.channel import DiscreteChannel
 from protocol.decimals import add, canonical
 from protocol.messages import Coins, Mechanism
+from protocol.privacy import Unit
 from protocol.trust import Trust
 
 Fresh = slice | NDArray[np.intp]  # positions of the rows that need a new answer
@@ -29,12 +30,14 @@ class Charge:
     """What one task costs each label: the asked decimals; `epsilon` None makes no claim and costs nothing.
 
     `channel` is the table that a local answer goes through, None for clear and exact contributions. `place` names the
-    study, n and block of repetitions.
+    study, n and block of repetitions. At the unit LABELER a local answer costs its share, so that a labeler's labels
+    add up to the claim; an exact contribution costs each label and each labeler `epsilon`, once.
     """
 
     task: bytes
     place: bytes
     trust: Trust
+    unit: Unit
     mechanism: Mechanism
     epsilon: Decimal | None
     delta: Decimal | None
@@ -102,6 +105,8 @@ class Account:
             _within(delta, policy.delta_cap)
             after[kind] = canonical(epsilon), canonical(delta)
         counts = np.bincount(self.owners[self.fresh], minlength=len(self.payers.ids))
+        if charge.unit is Unit.LABELER and charge.channel is None:
+            counts = np.minimum(counts, 1)  # one sum protects all labels of a labeler together
         paying = np.flatnonzero(counts)
         sums = self._owner_sums(charge.epsilon, counts, policy.labeler_cap)
         order = self.fresh[np.argsort(self.labels.ids[self.fresh])]

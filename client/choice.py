@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 
 from client.policy import Policy
 from protocol.channel import DiscreteChannel
@@ -11,10 +10,10 @@ from protocol.decimals import delta, epsilon
 from protocol.features import row_bound
 from protocol.grid import exponent
 from protocol.mechanisms import LOCAL
-from protocol.mechanisms import channel as channel_of
 from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
 from protocol.study import CENTRAL
+from protocol.terms import label_epsilon, law, row_exponent
 from protocol.trust import SIGHT, Trust
 
 VALUES = 2  # a preference is one of two
@@ -37,10 +36,13 @@ class Choice:
 
 def understand(task: Task) -> None:
     """Raise TaskInvalid for a task with a part that nothing here acts on: ignoring it could break a claim."""
-    if task.round or task.theta is not None or task.ties is not Ties.NONE or task.cap or task.cohort or task.modulus:
-        raise TaskInvalid("expected one round without theta, ties, cap, cohort and modulus")
-    if task.trust not in SIGHT or task.unit is not Unit.LABEL:
-        raise TaskInvalid(f"expected a trust model of today and the unit label, got {task.trust} and {task.unit}")
+    if task.round or task.theta is not None or task.cohort or task.modulus:
+        raise TaskInvalid("expected one round without theta, cohort and modulus")
+    if task.trust not in SIGHT:
+        raise TaskInvalid(f"expected a trust model of today, got {task.trust}")
+    if task.ties is Ties.HALF and task.trust is Trust.LOCAL:
+        raise TaskInvalid("expected ties of a local task to be coins: half a win has no channel")
+    _understand_unit(task)
     claims, failing = task.trust is not Trust.CLEAR, task.trust is Trust.CENTRAL
     if (task.epsilon is not None) != claims or (task.delta is not None) != failing:
         raise TaskInvalid("expected epsilon exactly under a claim, and delta exactly in the central model")
@@ -50,8 +52,8 @@ def understand(task: Task) -> None:
         raise TaskInvalid(f"expected rows below {task.n}")
     if not (_valid(epsilon, task.epsilon) and _valid(delta, task.delta)):
         raise TaskInvalid("expected epsilon and delta in their ranges")
-    if any(item.get("epsilon") != task.epsilon for item in task.menu):
-        raise TaskInvalid("expected every mechanism of the menu at the epsilon of the task")
+    if any(item.get("epsilon") != label_epsilon(task) for item in task.menu):
+        raise TaskInvalid("expected every mechanism of the menu at the epsilon that the task leaves for a label")
 
 
 def choose(task: Task, policy: Policy, answered: Callable[[], Collection[bytes]]) -> Choice | None:
@@ -69,14 +71,23 @@ def choose(task: Task, policy: Policy, answered: Callable[[], Collection[bytes]]
 
 
 def check_grid(task: Task, radius: float | None) -> int:
-    """The task's exponent, where every sum of n rows is exact on its grid. Raises TaskInvalid otherwise."""
+    """The exponent of a task's rows, where every sum of n of them is exact. Raises TaskInvalid otherwise."""
     try:
         least = exponent(task.n, row_bound(task.problem, radius))
     except ValueError as error:
         raise TaskInvalid(f"expected features that fit a grid: {error}") from None
-    if task.exponent is None or not least <= task.exponent <= COARSEST:
-        raise TaskInvalid(f"expected an exponent in {least}..{COARSEST}, got {task.exponent}")
-    return task.exponent
+    if task.exponent is None or not least <= row_exponent(task) <= COARSEST:
+        raise TaskInvalid(f"expected an exponent of rows in {least}..{COARSEST}, got {task.exponent} for sums")
+    return row_exponent(task)
+
+
+def _understand_unit(task: Task) -> None:
+    """Labelers are protected under a claim, by a cap; a sum, by groups as well."""
+    labelers = task.unit is Unit.LABELER
+    if task.unit not in (Unit.LABEL, Unit.LABELER) or (labelers and task.trust is Trust.CLEAR):
+        raise TaskInvalid(f"expected the unit label, or labeler under a claim, got {task.unit}")
+    if bool(task.cap) != labelers or (task.groups is not None) != (labelers and task.trust is Trust.CENTRAL):
+        raise TaskInvalid("expected a cap exactly at the unit labeler, and groups exactly for its exact sums")
 
 
 def _executable(task: Task, item: Mechanism) -> Choice | None:
@@ -86,8 +97,12 @@ def _executable(task: Task, item: Mechanism) -> Choice | None:
     if task.trust is Trust.LOCAL:
         if item.name not in LOCAL or item.get("outcomes") not in (None, VALUES):
             return None
-        channel = _channel(item)
-        if task.epsilon is None or channel.level > task.epsilon:
+        level = label_epsilon(task)
+        try:
+            channel = law(task, item)
+        except ValueError as error:
+            raise TaskInvalid(f"expected parameters of {item.name}: {error}") from None
+        if level is None or channel.level > level:
             raise TaskInvalid("expected a table within the asked level")
         return Choice(item, channel=channel)
     if item.name not in CENTRAL:
@@ -98,14 +113,6 @@ def _executable(task: Task, item: Mechanism) -> Choice | None:
     if item.get("delta") != task.delta or (radius is not None and radius <= 0):
         raise TaskInvalid("expected the delta of the task, and a radius > 0")
     return Choice(item, radius=None if radius is None else float(radius))
-
-
-@lru_cache(maxsize=256)
-def _channel(item: Mechanism) -> DiscreteChannel:
-    try:
-        return channel_of(item.name, dict(item.parameters))
-    except ValueError as error:
-        raise TaskInvalid(f"expected parameters of {item.name}: {error}") from None
 
 
 def _valid(read: Callable[[Decimal], Decimal], value: Decimal | None) -> bool:

@@ -32,12 +32,16 @@ class Draws(Protocol):
     def escalations(self, rows: Rows) -> Words:
         """47 bits for each row, as uint64."""
 
+    def fair(self, rows: Rows) -> NDArray[np.uint8]:
+        """A fair bit for each row, which decides a tie."""
+
 
 class AddressedDraws:
     """Coins of a simulation: reproducible, independent of how rows are split; they protect nobody.
 
     Lane of row r: bits 16 (r % 4), ..., 16 (r % 4) + 15 of word r // 4 in stream PRIVACY (lane 0 is the lowest).
-    Escalation of row r: the top 47 bits of word r in stream ESCALATION.
+    Escalation of row r: the top 47 bits of word r in stream ESCALATION. Fair bit of row r: the top bit of word r in
+    stream LABELS, which draws synthetic labels and is free where labels come from a file.
     """
 
     coins = Coins.ADDRESSED
@@ -45,6 +49,7 @@ class AddressedDraws:
     def __init__(self, seed: int, n: int, repetition: int, round: int = 0) -> None:
         self._lanes = Address(seed, Stream.PRIVACY, n, repetition, round)
         self._escalations = Address(seed, Stream.ESCALATION, n, repetition, round)
+        self._ties = Address(seed, Stream.LABELS, n, repetition, round)
 
     def lanes(self, rows: Rows) -> NDArray[np.uint16]:
         """The row's lane; rows in increasing order."""
@@ -56,10 +61,11 @@ class AddressedDraws:
 
     def escalations(self, rows: Rows) -> Words:
         """The row's escalation; rows in increasing order."""
-        result = np.empty(len(rows), dtype=np.uint64)
-        for part, first, last in _near(rows):
-            result[part] = _pick(words(self._escalations, first, last - first + 1), rows[part], first)
-        return result >> np.uint64(64 - ESCALATION_BITS)
+        return _words(self._escalations, rows) >> np.uint64(64 - ESCALATION_BITS)
+
+    def fair(self, rows: Rows) -> NDArray[np.uint8]:
+        """The row's fair bit; rows in increasing order."""
+        return (_words(self._ties, rows) >> np.uint64(63)).astype(np.uint8)
 
 
 class SecretDraws:
@@ -75,6 +81,18 @@ class SecretDraws:
         """Fresh bits; the rows only say how many."""
         drawn = np.frombuffer(os.urandom(8 * len(rows)), dtype="<u8").astype(np.uint64, copy=False)
         return drawn >> np.uint64(64 - ESCALATION_BITS)
+
+    def fair(self, rows: Rows) -> NDArray[np.uint8]:
+        """Fresh bits; the rows only say how many."""
+        return np.frombuffer(os.urandom(len(rows)), dtype=np.uint8) & np.uint8(1)
+
+
+def _words(address: Address, rows: Rows) -> Words:
+    """Word r of a sequence for each row r; rows in increasing order."""
+    result = np.empty(len(rows), dtype=np.uint64)
+    for part, first, last in _near(rows):
+        result[part] = _pick(words(address, first, last - first + 1), rows[part], first)
+    return result
 
 
 def _near(rows: Rows) -> list[tuple[slice, int, int]]:

@@ -14,12 +14,16 @@ from client.ledger import Ledger
 from client.ledger_store import LedgerUnavailable
 from client.policy import Policy
 from client.randomizer import randomize
+from client.rows import answerable, check_groups
 from client.sources import Facts, ProblemUnknown, Source
+from client.ties import settled, turned, wins
 from protocol.codec import decode_task, encode_refusal, encode_reply, encode_report, identity
 from protocol.errors import WireError
-from protocol.messages import Code, Coins, Kind, Payload, Refusal, Report, Runs, Task
+from protocol.features import group_weights, weighted
+from protocol.messages import Code, Coins, Kind, Payload, Refusal, Report, Runs, Task, Ties
 from protocol.numerics import fingerprint
 from protocol.store import FeatureStore
+from protocol.terms import TIE, label_epsilon
 from protocol.trust import Trust
 
 MOST_VALUES = 1 << 31  # of one message
@@ -85,9 +89,10 @@ class Node:
 def answer(raw_task: bytes, node: Node) -> bytes:
     """A reply to a task: a report, or a refusal with a code that depends on task, policy and ledger only. Never raises.
 
-    Guarantee: under a local task, the task's epsilon for each label and channel over all tasks together (unit: one
-    label; neighbours: replace one label); the exact law is that of `client.randomizer.randomize`. Clear and exact
-    contributions leave only where the node's policy allows their trust model.
+    Guarantee: under a local task, `label_epsilon` for each label and channel over all tasks together (unit: one label;
+    neighbours: replace one label), hence at the unit labeler the task's epsilon for each labeler (neighbours: replace
+    all labels of one labeler); the exact law is that of `client.randomizer.randomize`. Clear and exact contributions
+    leave only where the node's policy allows their trust model.
     """
     task_id = identity(raw_task)
     try:
@@ -113,10 +118,12 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
     choice = choose(task, node.policy, lambda: node.ledger.answered(node.coins))
     if choice is None:
         raise _Refused(Code.MECHANISM_NOT_ALLOWED)
-    rows = _rows(task, node.source)
+    rows = answerable(task, node.source)
+    if not len(rows) or len(rows) * task.repetitions > MOST_VALUES:
+        raise TaskInvalid("expected a task about at least one row of this client, and not more than a message holds")
+    check_groups(task, node.source, rows)
     facts = node.source.facts(rows)
-    place = task.study + f" {task.n} {task.first_repetition} {task.repetitions} ".encode()
-    charge = Charge(task_id, place, task.trust, choice.mechanism, task.epsilon, task.delta, choice.channel, node.coins)
+    charge = _charge(task, task_id, choice, node.coins)
     return node.ledger.settle(
         charge,
         node.policy,
@@ -126,16 +133,18 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
     )
 
 
-def _rows(task: Task, source: Source) -> NDArray[np.int64]:
-    """Rows asked for and held, in order."""
-    held = source.rows(task)
-    if task.rows is None:
-        rows = held.numbers()
-    else:
-        rows = np.intersect1d(held.numbers(), task.rows.numbers(), assume_unique=True)
-    if not len(rows) or len(rows) * task.repetitions > MOST_VALUES:
-        raise TaskInvalid("expected a task about at least one row of this client, and not more than a message holds")
-    return rows
+def _charge(task: Task, task_id: bytes, choice: Choice, coins: Coins) -> Charge:
+    return Charge(
+        task=task_id,
+        place=task.study + f" {task.n} {task.first_repetition} {task.repetitions} ".encode(),
+        trust=task.trust,
+        unit=task.unit,
+        mechanism=choice.mechanism,
+        epsilon=label_epsilon(task),
+        delta=task.delta,
+        channel=choice.channel,
+        coins=coins,
+    )
 
 
 def _block(task: Task) -> range:
@@ -152,7 +161,9 @@ def _randomized(
     for index, repetition in enumerate(_block(task)):
         values = node.source.labels(task, repetition, chosen).reveal()
         if facts is not None:
-            values = values ^ facts.reversed[fresh]
+            values = turned(values, facts.reversed[fresh])
+        if task.ties is Ties.NONE:  # a claim and no row for ties: a fixed winner
+            values = np.where(values == TIE, 0, values).astype(np.uint8)
         symbols[index] = randomize(values, choice.channel, node.draws(task, repetition), chosen)
     return symbols
 
@@ -165,21 +176,35 @@ def _payload(
         sent = symbols if facts is None else symbols ^ facts.reversed
         return Payload(Kind.SYMBOLS, sent, outcomes=2)
     if task.trust is Trust.CENTRAL:
-        return _exact_sums(task, node, choice, rows)
-    labels = [node.source.labels(task, repetition, rows).reveal() for repetition in _block(task)]
-    return Payload(Kind.SYMBOLS, np.stack(labels), outcomes=2)
+        return _exact_sums(task, node, choice, rows, facts)
+    labels = [_settled(task, node, repetition, rows, facts) for repetition in _block(task)]
+    return Payload(Kind.SYMBOLS, np.stack(labels), outcomes=3 if task.ties is Ties.HALF else 2)
 
 
-def _exact_sums(task: Task, node: Node, choice: Choice, rows: NDArray[np.int64]) -> Payload:
+def _settled(
+    task: Task, node: Node, repetition: int, rows: NDArray[np.int64], facts: Facts | None
+) -> NDArray[np.uint8]:
+    """Labels of a clear or central task, ties as it says."""
+    values = node.source.labels(task, repetition, rows).reveal()
+    reversed = np.zeros(len(rows), dtype=np.uint8) if facts is None else facts.reversed
+    return settled(task, values, reversed, node.draws(task, repetition), rows)
+
+
+def _exact_sums(task: Task, node: Node, choice: Choice, rows: NDArray[np.int64], facts: Facts | None) -> Payload:
     """S' = sum of y_i v_i over rows, one group: shape (repetitions, 1, p). Exact, so a matrix product may sum it."""
     power = check_grid(task, choice.radius)
     start, stop = int(rows[0]), int(rows[-1]) + 1
     sums = np.empty((task.repetitions, 1, task.problem.reduced_dimension))
     for index, repetition in enumerate(_block(task)):
-        held = node.features.rounded(task.problem, task.n, repetition, start, stop, power, choice.radius).rows
-        v = held if len(held) == len(rows) else held[rows - start]
-        y = node.source.labels(task, repetition, rows).reveal()
-        sums[index, 0] = y.astype(np.float64) @ v + 0.0  # no negative zero
+        place = (task.problem, task.n, repetition, start, stop)
+        if task.groups is not None and choice.radius is not None:
+            own = node.features.reduced(*place)[rows - start]
+            v = weighted(own, power, group_weights(own, task.groups[rows], choice.radius)).rows
+        else:
+            held = node.features.rounded(*place, power, choice.radius).rows
+            v = held if len(held) == len(rows) else held[rows - start]
+        y = wins(_settled(task, node, repetition, rows, facts))
+        sums[index, 0] = y @ v + 0.0  # no negative zero
     return Payload(Kind.EXACT_SUMS, sums, counts=np.array([len(rows)], dtype=np.uint64))
 
 

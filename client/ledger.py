@@ -65,8 +65,9 @@ class DiskLedger:
     """Budgets and answers in one SQLite file, made if missing; several processes may share it.
 
     Guarantee: what leaves costs a label at most what is recorded for it, also after a crash at any moment; unit: one
-    label, and one labeler by the sum over their labels. Raises LedgerUnavailable where the file cannot be made, locked
-    within `timeout` seconds, read or written, is newer, or is not a ledger.
+    label, and one labeler by what is recorded for them (the sum over their labels, or less where one sum protects them
+    all). Raises LedgerUnavailable where the file cannot be made, locked within `timeout` seconds, read or written, is
+    newer, or is not a ledger.
     """
 
     durable = True
@@ -101,10 +102,11 @@ class DiskLedger:
 
 
 def _columns(charge: Charge, paid: tuple[int, int]) -> tuple[int | str | None, ...]:
-    """trust, mechanism, epsilon, delta, level, labels, labelers, coins of a task's entry."""
+    """trust, unit, mechanism, epsilon, delta, level, labels, labelers, coins of a task's entry."""
     parameters = [f"{name}={canonical(value)}" for name, value in charge.mechanism.parameters]
     return (
         int(charge.trust),
+        int(charge.unit),
         " ".join((charge.mechanism.name, *parameters)),
         None if charge.epsilon is None else canonical(charge.epsilon),
         None if charge.delta is None else canonical(charge.delta),

@@ -11,11 +11,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 APPLICATION_ID = int.from_bytes(b"htLB", "big")
-VERSION = 1
+VERSION = 2
 _SCHEMA = (
     "CREATE TABLE task (number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, trust INTEGER NOT NULL,"
     " mechanism TEXT NOT NULL, epsilon TEXT, delta TEXT, level TEXT, labels INTEGER NOT NULL,"
-    " labelers INTEGER NOT NULL, coins INTEGER NOT NULL, reply BLOB NOT NULL)",
+    " labelers INTEGER NOT NULL, coins INTEGER NOT NULL, reply BLOB NOT NULL, unit INTEGER NOT NULL DEFAULT 1)",
     "CREATE TABLE labeler (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, epsilon TEXT NOT NULL)",
     "CREATE TABLE label (id INTEGER PRIMARY KEY, identity BLOB NOT NULL UNIQUE, labeler INTEGER NOT NULL,"
     " epsilon TEXT NOT NULL, delta TEXT NOT NULL)",
@@ -60,17 +60,21 @@ def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
 
 
 def create(path: Path, timeout: float) -> None:
-    """Make the ledger where there is none, readable by its owner only; check the one that is there."""
+    """Make the ledger where there is none, readable by its owner only; check and bring up to date the one there is."""
     with _available(path, sqlite3.Error, OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         with closing(_open(path, timeout)) as connection:
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("BEGIN IMMEDIATE")
-            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] and not _mark(connection):
+            mark = _mark(connection)
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] and not mark:
                 for statement in _SCHEMA:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            elif mark == (APPLICATION_ID, 1):  # every claim of a first version was for a label
+                connection.execute("ALTER TABLE task ADD COLUMN unit INTEGER NOT NULL DEFAULT 1")
                 connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("COMMIT")
             _recognise(connection, path)
@@ -131,10 +135,10 @@ def keep_answers(connection: sqlite3.Connection, channel: int, labels: Iterable[
 
 
 def keep_task(connection: sqlite3.Connection, task: bytes, columns: Sequence[int | str | None], reply: bytes) -> None:
-    """Enter a task: trust, mechanism, epsilon, delta, level, labels, labelers, coins; and its reply."""
+    """Enter a task: trust, unit, mechanism, epsilon, delta, level, labels, labelers, coins; and its reply."""
     connection.execute(
-        "INSERT INTO task (id, trust, mechanism, epsilon, delta, level, labels, labelers, coins, reply) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO task (id, trust, unit, mechanism, epsilon, delta, level, labels, labelers, coins, reply) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (task, *columns, reply),
     )
 

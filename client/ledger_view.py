@@ -8,15 +8,21 @@ from client.account import times
 from client.ledger_store import APPLICATION_ID, LedgerUnavailable, reading
 from protocol.decimals import add
 from protocol.messages import Coins
+from protocol.privacy import Unit
 from protocol.trust import Trust
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One task that was answered: what it asked and charged. `level` is that of the table used, never above epsilon."""
+    """One task that was answered: what it charged each label. `level` is that of the table used, never above epsilon.
+
+    At the unit LABELER a local task charges each label a share of its claim; a central one charges each label its
+    claim, and each labeler once.
+    """
 
     task: bytes
     trust: Trust
+    unit: Unit
     mechanism: str
     epsilon: Decimal | None
     delta: Decimal | None
@@ -28,7 +34,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Spent:
-    """What one labeler has spent: the sum over their labels. `most` and `most_delta` are of one label."""
+    """What one labeler has spent. `most` and `most_delta` are of one label."""
 
     labeler: str = field(repr=False)
     labels: int
@@ -48,12 +54,14 @@ def read_entries(path: Path) -> list[Entry]:
     """All tasks that were answered, oldest first. Raises LedgerUnavailable where the file is not a usable ledger."""
     with reading(path) as connection:
         rows = connection.execute(
-            "SELECT id, trust, mechanism, epsilon, delta, level, labels, labelers, coins FROM task ORDER BY number"
+            "SELECT id, trust, unit, mechanism, epsilon, delta, level, labels, labelers, coins FROM task "
+            "ORDER BY number"
         ).fetchall()
     return [
         Entry(
             task=bytes(task),
             trust=Trust(trust),
+            unit=Unit(unit),
             mechanism=mechanism,
             epsilon=_decimal(epsilon),
             delta=_decimal(delta),
@@ -62,7 +70,7 @@ def read_entries(path: Path) -> list[Entry]:
             labelers=labelers,
             coins=Coins(coins),
         )
-        for task, trust, mechanism, epsilon, delta, level, labels, labelers, coins in rows
+        for task, trust, unit, mechanism, epsilon, delta, level, labels, labelers, coins in rows
     ]
 
 
@@ -80,9 +88,12 @@ def read_labelers(path: Path) -> list[Spent]:
         most, most_delta = max(before.most, Decimal(epsilon)), max(before.most_delta, Decimal(delta))
         found[name] = Spent(name, before.labels + count, Decimal(total), most, most_delta)
         sums[name] = add(sums.get(name, Decimal(0)), times(Decimal(epsilon), count))
-    wrong = [spent for name, spent in found.items() if spent.epsilon != sums[name]]
+    wrong = [spent for name, spent in found.items() if not spent.most <= spent.epsilon <= sums[name]]
     if wrong:
-        raise LedgerUnavailable(f"{path}: expected totals of labelers to be sums over labels, {len(wrong)} are not")
+        raise LedgerUnavailable(
+            f"{path}: expected totals of labelers between the most of a label and the sum over labels, "
+            f"{len(wrong)} are not"
+        )
     return list(found.values())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from protocol import strict
 from protocol.decimals import canonical, decimal
 from protocol.mechanisms import LOCAL
-from protocol.messages import Code, Mechanism, Task
+from protocol.messages import Code, Mechanism, Task, Ties
 from protocol.privacy import Unit
 from protocol.strict import StudyError
 from protocol.study import CENTRAL
@@ -16,6 +16,10 @@ from protocol.trust import SIGHT, Trust
 
 MOST_ATTEMPTS = (1 << 32) - 1
 UNLIMITED = "unlimited"
+KEYS = (
+    *("trust", "mechanisms", "max_epsilon", "label_cap", "labeler_cap", "delta_cap", "units", "max_attempt"),
+    "ties_public",
+)
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Policy:
     randomised label is flipped once in 22,000 times and hides little. Caps bound totals over all tasks, kept by the
     ledger: `label_cap` and `delta_cap` of one label, `labeler_cap` of one labeler (a labeler with m labels spends
     m epsilon; group privacy multiplies delta by more than m, which no cap bounds). None is no bound. Clear labels have
-    no budget, so nothing bounds a trust in CLEAR.
+    no budget, so nothing bounds a trust in CLEAR. `ties_public` declares that it is no secret which labels are ties:
+    then a task under a claim may leave them out.
 
     Raises ValueError for a bound that is not positive.
     """
@@ -39,6 +44,7 @@ class Policy:
     delta_cap: Decimal | None = None
     units: frozenset[Unit] = frozenset({Unit.LABEL})
     max_attempt: int = 0
+    ties_public: bool = False
 
     def __post_init__(self) -> None:
         for name in ("max_epsilon", "label_cap", "labeler_cap", "delta_cap"):
@@ -65,9 +71,8 @@ class Policy:
         >>> Policy.parse({"trust": ["local"], "label_cap": 1, "max_epsilon": 0.5}).max_epsilon
         Decimal('0.5')
         """
-        keys = ("trust", "mechanisms", "max_epsilon", "label_cap", "labeler_cap", "delta_cap", "units", "max_attempt")
-        top = strict.table(content, place, keys, ("label_cap",))
-        bounds = {key: _bound(top[key], f"[{place}] {key}") for key in keys if key.endswith("_cap") and key in top}
+        top = strict.table(content, place, KEYS, ("label_cap",))
+        bounds = {key: _bound(top[key], f"[{place}] {key}") for key in KEYS if key.endswith("_cap") and key in top}
         if "max_epsilon" in top:
             bounds["max_epsilon"] = _bound(top["max_epsilon"], f"[{place}] max_epsilon")
         names = {
@@ -84,6 +89,7 @@ class Policy:
             mechanisms=names.get("mechanisms"),
             units=frozenset(unit for unit in Unit if unit.label in names.get("units", {"label"})),
             max_attempt=strict.integer(top.get("max_attempt", 0), f"[{place}] max_attempt", 0, MOST_ATTEMPTS),
+            ties_public=strict.boolean(top.get("ties_public", False), f"[{place}] ties_public"),
             **bounds,
         )
 
@@ -93,6 +99,8 @@ class Policy:
             return Code.TRUST_NOT_ALLOWED
         if task.unit not in self.units:
             return Code.UNIT_NOT_ALLOWED
+        if task.ties is Ties.DROP and task.trust is not Trust.CLEAR and not self.ties_public:
+            return Code.TASK_INVALID  # which labels are missing would tell
         if task.attempt > self.max_attempt:
             return Code.ATTEMPT_NOT_ALLOWED
         if self.max_epsilon is not None and task.epsilon is not None and task.epsilon > self.max_epsilon:

@@ -81,6 +81,7 @@ def encode_task(task: Task) -> bytes:
         cap=task.cap,
         cohort=task.cohort,
         modulus=task.modulus,
+        groups=None if task.groups is None else encode_array(task.groups),
     )
     return message.SerializeToString(deterministic=True)
 
@@ -96,6 +97,9 @@ def decode_task(raw: bytes) -> Task:
         theta = decode_array(message.theta) if message.HasField("theta") else None
         if theta is not None and theta.dtype.kind != "f":
             raise ValueError(f"expected float64 theta, got {theta.dtype}")
+        groups = decode_array(message.groups) if message.HasField("groups") else None
+        if groups is not None and (groups.dtype.str[1:], groups.shape) != ("i4", (message.n,)):
+            raise ValueError(f"expected int32 groups of shape ({message.n},), got {groups.dtype} {groups.shape}")
         return Task(
             study=message.study,
             trust=Trust(message.trust),
@@ -116,6 +120,7 @@ def decode_task(raw: bytes) -> Task:
             cap=message.cap,
             cohort=message.cohort,
             modulus=message.modulus,
+            groups=groups,  # type: ignore[arg-type]
         )
 
 

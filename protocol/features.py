@@ -116,8 +116,38 @@ def rounded(rows: Floats, exponent: int, radius: float | None) -> Rounded:
     if radius is None:
         return Rounded(truncate(rows, exponent), None)
     with np.errstate(divide="ignore"):
-        weights = np.minimum(1.0, radius / norms(rows))
+        return weighted(rows, exponent, np.minimum(1.0, radius / norms(rows)))
+
+
+def weighted(rows: Floats, exponent: int, weights: Floats) -> Rounded:
+    """Rows times public weights in (0, 1], truncated."""
     return Rounded(truncate(rows * weights[:, None], exponent), weights)
+
+
+def group_norm(rows: Floats) -> float:
+    """A bound on how far the labels of these rows together can move sum_i y_i v_i: sqrt(sum_ij |v_i . v_j|).
+
+    At most the sum of the norms, by Cauchy and Schwarz. Plain loops: the same bits on every machine; not rounded up.
+    """
+    gram = np.zeros((len(rows), len(rows)))
+    for column in rows.T:
+        gram += column[:, None] * column
+    return math.sqrt(math.fsum(np.abs(gram).ravel()))
+
+
+def group_weights(rows: Floats, groups: NDArray[np.int32], radius: float) -> Floats:
+    """min(1, radius / group_norm) for each row (n, p), one weight for all rows of a group (n,)."""
+    weights = np.ones(len(rows))
+    for members in split_groups(groups):
+        length = group_norm(rows[members])
+        weights[members] = min(1.0, radius / length) if length else 1.0
+    return weights
+
+
+def split_groups(groups: NDArray[np.int32]) -> list[NDArray[np.intp]]:
+    """Positions of each group's rows, in order; groups by rising number."""
+    order = np.argsort(groups, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
 
 
 def row_bound(problem: Problem, radius: float | None) -> float:

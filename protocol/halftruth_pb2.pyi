@@ -354,6 +354,7 @@ class Task(google.protobuf.message.Message):
     CAP_FIELD_NUMBER: builtins.int
     COHORT_FIELD_NUMBER: builtins.int
     MODULUS_FIELD_NUMBER: builtins.int
+    GROUPS_FIELD_NUMBER: builtins.int
     study: builtins.bytes
     """fingerprint of the study's public part, 32 bytes"""
     trust: global___Trust.ValueType
@@ -389,6 +390,10 @@ class Task(google.protobuf.message.Message):
     def theta(self) -> global___Array:
         """current iterate, where a round needs it"""
 
+    @property
+    def groups(self) -> global___Array:
+        """(n,) I32: whose a row is, by number, where the claim is for a labeler"""
+
     def __init__(
         self,
         *,
@@ -411,9 +416,10 @@ class Task(google.protobuf.message.Message):
         cap: builtins.int = ...,
         cohort: builtins.bytes = ...,
         modulus: builtins.int = ...,
+        groups: global___Array | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_exponent", b"_exponent", "exponent", b"exponent", "problem", b"problem", "theta", b"theta"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_exponent", b"_exponent", "attempt", b"attempt", "cap", b"cap", "cohort", b"cohort", "delta", b"delta", "epsilon", b"epsilon", "exponent", b"exponent", "first_repetition", b"first_repetition", "menu", b"menu", "modulus", b"modulus", "n", b"n", "problem", b"problem", "repetitions", b"repetitions", "round", b"round", "rows", b"rows", "study", b"study", "theta", b"theta", "ties", b"ties", "trust", b"trust", "unit", b"unit"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_exponent", b"_exponent", "exponent", b"exponent", "groups", b"groups", "problem", b"problem", "theta", b"theta"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_exponent", b"_exponent", "attempt", b"attempt", "cap", b"cap", "cohort", b"cohort", "delta", b"delta", "epsilon", b"epsilon", "exponent", b"exponent", "first_repetition", b"first_repetition", "groups", b"groups", "menu", b"menu", "modulus", b"modulus", "n", b"n", "problem", b"problem", "repetitions", b"repetitions", "round", b"round", "rows", b"rows", "study", b"study", "theta", b"theta", "ties", b"ties", "trust", b"trust", "unit", b"unit"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_exponent", b"_exponent"]) -> typing.Literal["exponent"] | None: ...
 
 global___Task = Task

@@ -132,7 +132,8 @@ class Task:
     """What the server asks: one cell of a study, for a block of repetitions. No seed, no path, no time.
 
     `rows` None asks for all that the client has. `menu` offers mechanisms; the node's policy picks one before it looks
-    at any label. `epsilon` None makes no claim; `delta` None is a pure claim.
+    at any label. `epsilon` None makes no claim; `delta` None is a pure claim. `cap`, at the unit LABELER, is how many
+    labels of one labeler count; `groups` (n,) numbers the labelers of all rows, where a sum is protected for them.
     """
 
     study: bytes
@@ -154,15 +155,16 @@ class Task:
     cap: int = 0
     cohort: bytes = b""
     modulus: int = 0
+    groups: NDArray[np.int32] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Payload:
     """Values of a report: first axis repetitions, second axis rows or groups.
 
-    SYMBOLS: uint8 (repetitions, rows), `outcomes` symbols; two travel as bits. EXACT_SUMS: float64 (repetitions,
-    groups, p) on the task's grid, `counts` uint64 (groups,) rows in each. ROWS: float64 (repetitions, rows, p).
-    RESIDUES: uint64 (repetitions, p).
+    SYMBOLS: uint8 (repetitions, rows), `outcomes` symbols; two travel as bits, a clear 2 is a tie. EXACT_SUMS: float64
+    (repetitions, groups, p) on the task's grid, `counts` uint64 (groups,) rows in each. ROWS: float64 (repetitions,
+    rows, p). RESIDUES: uint64 (repetitions, p).
     """
 
     kind: Kind

@@ -15,8 +15,8 @@ from protocol.codec import Signed, decode_reply
 from protocol.errors import WireError
 from protocol.features import row_bound
 from protocol.grid import to_integers
-from protocol.mechanisms import channel
-from protocol.messages import Code, Coins, Kind, Refusal, Report, Runs, Task
+from protocol.messages import Code, Coins, Kind, Refusal, Report, Runs, Task, Ties
+from protocol.terms import law
 from protocol.trust import Trust
 
 KINDS = {Trust.CLEAR: Kind.SYMBOLS, Trust.LOCAL: Kind.SYMBOLS, Trust.CENTRAL: Kind.EXACT_SUMS}
@@ -89,10 +89,10 @@ def _check(task: Task, asked: Runs, report: Report, free: NDArray[np.bool_]) -> 
     if report.mechanism not in task.menu:
         raise ValueError(f"mechanism {report.mechanism.name[:40]!r} with other parameters than were offered")
     expected = b""
-    outcomes = 2
+    outcomes = 3 if task.ties is Ties.HALF else 2
     if task.trust is Trust.LOCAL:
-        law = channel(report.mechanism.name, dict(report.mechanism.parameters))
-        expected, outcomes = law.digest, law.outcomes
+        offered = law(task, report.mechanism)
+        expected, outcomes = offered.digest, offered.outcomes
     if report.table != expected:
         raise ValueError("a channel that was not offered: the table's hash differs")
     named = report.rows or asked

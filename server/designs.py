@@ -3,28 +3,35 @@
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from protocol.coins import Address, Stream
-from protocol.features import differences, norms
+from protocol.features import differences, group_weights, norms, split_groups, weighted
 from protocol.messages import Task
 from protocol.problem import Problem
 from protocol.store import FeatureStore
 from server.estimators.features import Features
-from server.mechanisms.sensitivity import largest_squared_norm
+from server.mechanisms.sensitivity import largest_squared_norm, squared_group_norm
 
 Rows = NDArray[np.int64]
+Groups = NDArray[np.int32]
+T = TypeVar("T", np.float64, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Rows v_i = trunc(w_i Q^T x_i) on the grid 2^exponent: (n, p), with their weights (n,) or None."""
+    """Rows v_i = trunc(w_i Q^T x_i) on the grid 2^exponent: (n, p), with their weights (n,) or None.
+
+    `groups` (n,) numbers the labelers where one of them is to be protected, None where one label is.
+    """
 
     rows: NDArray[np.float64] = field(repr=False)
     weights: NDArray[np.float64] | None = field(repr=False)
     exponent: int
+    groups: Groups | None = field(default=None, repr=False)
 
     @cached_property
     def features(self) -> Features:
@@ -32,9 +39,11 @@ class Design:
         return Features.of(self.rows, self.weights)
 
     @cached_property
-    def largest_squared_norm(self) -> int:
-        """The squared sensitivity of sum_i y_i v_i to one label, in grid units."""
-        return largest_squared_norm(self.rows, self.exponent)
+    def sensitivity_squared(self) -> int:
+        """The squared sensitivity of sum_i y_i v_i to one label, or to one labeler's, in grid units."""
+        if self.groups is None:
+            return largest_squared_norm(self.rows, self.exponent)
+        return max(squared_group_norm(self.rows[group], self.exponent) for group in split_groups(self.groups))
 
     @cached_property
     def total(self) -> NDArray[np.float64]:
@@ -49,15 +58,24 @@ class Designs:
     def __init__(self, store: FeatureStore, seed: int, problem: Problem, n: int, repetition: int) -> None:
         self.repetition = repetition
         self._store, self._seed, self._problem, self._n = store, seed, problem, n
-        self._known: dict[tuple[int, float | None, bytes | None], Design] = {}
+        self._known: dict[tuple[int, float | None, bytes | None, bytes | None], Design] = {}
 
-    def get(self, exponent: int, radius: float | None, rows: Rows | None = None) -> Design:
-        """The design on a grid, clipped at a radius or not, of some rows or of all."""
-        key = (exponent, radius, None if rows is None else rows.tobytes())
+    def get(
+        self, exponent: int, radius: float | None, rows: Rows | None = None, groups: Groups | None = None
+    ) -> Design:
+        """The design on a grid, of some rows or of all: clipped at a radius or not, rows or (of all rows) groups."""
+        key = (exponent, radius, None if rows is None else rows.tobytes(), None if groups is None else groups.tobytes())
         if key not in self._known:
-            whole = self._store.rounded(self._problem, self._n, self.repetition, 0, self._n, exponent, radius)
-            weights = None if whole.weights is None else _taken(whole.weights, rows)
-            self._known[key] = Design(_taken(whole.rows, rows), weights, exponent)
+            place = (self._problem, self._n, self.repetition, 0, self._n)
+            whose = None if groups is None else _taken(groups, rows)
+            if whose is None or radius is None:
+                whole = self._store.rounded(*place, exponent, radius)
+                weights = None if whole.weights is None else _taken(whole.weights, rows)
+                self._known[key] = Design(_taken(whole.rows, rows), weights, exponent, whose)
+            else:
+                own = _taken(self._store.reduced(*place), rows)
+                clipped = weighted(own, exponent, group_weights(own, whose, radius))
+                self._known[key] = Design(clipped.rows, clipped.weights, exponent, whose)
         return self._known[key]
 
     @cached_property
@@ -68,12 +86,18 @@ class Designs:
         return float(norms(x).max()) * (1 + 1e-12)
 
     def sensitivity_squared(self, task: Task, design: Design) -> int:
-        """The squared sensitivity that a central task asks for, in grid units: of rows, or of x with `unprojected`."""
-        squared = design.largest_squared_norm
+        """The squared sensitivity that a central task asks for, in units of its grid of sums, which may be finer.
+
+        That of rows; with `unprojected` at least that of the longest x. Raises ValueError for `unprojected` groups.
+        """
+        assert task.exponent is not None
+        squared = design.sensitivity_squared << 2 * (design.exponent - task.exponent)
         if task.menu[0].get("unprojected"):
-            squared = max(squared, math.ceil(self.longest * 2.0**-design.exponent) ** 2)
+            if task.groups is not None:
+                raise ValueError("expected projected rows where labelers are protected, got unprojected ones")
+            squared = max(squared, math.ceil(self.longest * 2.0**-task.exponent) ** 2)
         return squared
 
 
-def _taken(values: NDArray[np.float64], rows: Rows | None) -> NDArray[np.float64]:
+def _taken(values: NDArray[T], rows: Rows | None) -> NDArray[T]:
     return values if rows is None else np.ascontiguousarray(values[rows])

@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 from protocol.channel import TOTAL
 from protocol.features import row_bound
 from protocol.grid import exponent, to_integers
-from protocol.mechanisms import channel
 from protocol.messages import Coins, Task
 from protocol.problem import Problem
 from protocol.store import FeatureStore
+from protocol.terms import law, row_exponent
 from protocol.trust import Trust
 from server.collect import Collected
 from server.curator import Curator, SimulatedCurator
 from server.designs import Designs
-from server.estimators.base import Evidence
+from server.estimators.base import Evidence, wins
 from server.release_record import ReleaseRequest, in_real_units
 
 
@@ -52,11 +52,11 @@ def evidence(server: Server, heard: Heard, designs: Designs) -> Evidence:
     symbols = collected.symbols[designs.repetition - task.first_repetition]
     flip, contrast = 0.0, 1.0
     if task.trust is Trust.LOCAL:
-        law = channel(task.menu[0].name, dict(task.menu[0].parameters))
-        flip = law.table[0][1] / TOTAL
-        contrast = (law.table[0][0] - law.table[0][1]) / TOTAL
-    # On the grid: exact, in whatever order a library adds.
-    half_sum = symbols.astype(float) @ design.rows - 0.5 * design.total
+        asked = law(task, task.menu[0])
+        flip = asked.table[0][1] / TOTAL
+        contrast = (asked.table[0][0] - asked.table[0][1]) / TOTAL
+    # On the grid, halves included: exact, in whatever order a library adds.
+    half_sum = wins(symbols) @ design.rows - 0.5 * design.total
     return Evidence(design.rows, None, symbols, half_sum, contrast, flip, noise_stddev=0.0, features=design.features)
 
 
@@ -70,7 +70,7 @@ def _released(server: Server, heard: Heard, designs: Designs) -> Evidence:
         collected.sums is not None and task.exponent is not None and task.epsilon is not None and task.delta is not None
     )
     radius = task.menu[0].get("radius")
-    design = designs.get(task.exponent, None if radius is None else float(radius), _rows(heard))
+    design = designs.get(row_exponent(task), None if radius is None else float(radius), _rows(heard), task.groups)
     request = ReleaseRequest(
         task=heard.task_id,
         repetition=designs.repetition,

@@ -7,8 +7,8 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.features import full, helmert
-from protocol.mechanisms import channel
+from protocol import terms
+from protocol.features import full
 from protocol.messages import Task
 from protocol.numerics import fingerprint
 from protocol.privacy import Guarantee
@@ -75,10 +75,7 @@ def trivial(arm: Arm, n: int, repetition: int, problem: Problem) -> Outcome:
 
 def computed_level(heard: Heard) -> Decimal | None:
     """The level read off the integer table that a local task's clients executed; None where there is no table."""
-    if heard.task.trust is not Trust.LOCAL:
-        return None
-    mechanism = heard.task.menu[0]
-    return channel(mechanism.name, dict(mechanism.parameters)).level
+    return terms.computed_level(heard.task, heard.task.menu[0]) if heard.task.trust is Trust.LOCAL else None
 
 
 def asked_rows(task: Task) -> int:
@@ -105,7 +102,6 @@ def interval(problem: Problem, estimate: Estimate) -> tuple[Vector, Vector | Non
     theta = full(problem, estimate.u)
     if estimate.covariance is None:
         return theta, None, None
-    basis = helmert(problem.dimension) if problem.sum_zero else np.eye(problem.dimension)
-    variance = np.einsum("ij,jk,ik->i", basis, estimate.covariance, basis)
+    variance = full(problem, full(problem, estimate.covariance).T).diagonal()  # of Q C Q^T
     half = NORMAL_QUANTILE * np.sqrt(np.maximum(variance, 0.0))
     return theta, theta - half, theta + half

@@ -65,6 +65,7 @@ def label_ledger(path: Path) -> dict[str, Any]:
             {
                 "task": entry.task.hex(),
                 "trust": entry.trust.label,
+                "unit": entry.unit.label,
                 "mechanism": entry.mechanism,
                 "epsilon": _text(entry.epsilon),
                 "delta": _text(entry.delta),
@@ -121,7 +122,7 @@ def _show(content: dict[str, Any]) -> None:
             print_line(f"No {name} yet.")
             continue
         cells = [[_cell(key, value) for key, value in entry.items()] for entry in shown]
-        print_table(list(entries[0]), cells, left=("task", "trust", "mechanism", "labeler", "coins"))
+        print_table(list(entries[0]), cells, left=("task", "trust", "unit", "mechanism", "labeler", "coins"))
         if len(shown) < len(entries):
             print_line(f"{len(entries)} {name} in all; --json shows every one.")
 

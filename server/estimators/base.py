@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from protocol.terms import TIE
 from server.estimators.features import Features
 
 _SMALLEST_FLIP = 2.0**-63  # tables count in units of this
@@ -16,7 +17,8 @@ class Evidence:
     """What the server holds about one repetition of one task, in reduced coordinates (p of them).
 
     rows (n, p): public rounded features v_i = w_i x_i; weights (n,): public clipping weights in (0, 1], None where all
-    are one; symbols (n,): reported labels in row order, clear or randomised, None in the central model; half_sum (p,):
+    are one; symbols (n,): reported labels in row order, clear (then 2 is a tie: y = 1/2) or randomised, None in the
+    central model; half_sum (p,):
     sum_i (y_i - 1/2) v_i of what was reported, with the curator's noise of `noise_stddev` per coordinate;
     contrast = keep - flip and flip: the channel that the server asked for, 1 and 0 for clear labels; features: the same
     rows arranged for the kernels, where they are at hand.
@@ -44,8 +46,8 @@ class Evidence:
                 raise ValueError(f"expected weights in (0, 1], got {self.weights.min()}..{self.weights.max()}")
         if self.symbols is not None:
             _check_array("symbols", self.symbols, np.uint8, (n,))
-            if self.symbols.max() > 1:
-                raise ValueError(f"expected symbols 0 and 1, got {self.symbols.max()}")
+            if self.symbols.max() > (TIE if self.flip == 0.0 else 1):
+                raise ValueError(f"expected symbols 0 and 1, or 2 for clear ties, got {self.symbols.max()}")
         if not (self.flip == 0.0 or _SMALLEST_FLIP <= self.flip < 0.5):
             raise ValueError(f"expected flip = 0 or 2^-63 <= flip < 0.5, got {self.flip}")
         if not (0.0 < self.contrast <= 1.0 and abs(self.contrast + 2.0 * self.flip - 1.0) <= 1e-15):
@@ -97,6 +99,11 @@ class Estimate:
     warnings: tuple[str, ...]
     iterations: int
     decrement: float
+
+
+def wins(symbols: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """y of symbols: 0, 1, and 1/2 for a tie."""
+    return np.where(symbols == TIE, 0.5, symbols.astype(np.float64))
 
 
 def _check_array(name: str, values: NDArray[np.generic], dtype: type[np.generic], shape: tuple[int, ...]) -> None:

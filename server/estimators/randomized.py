@@ -69,6 +69,8 @@ def rr_map(known: Workspace, options: Options) -> Estimate:
 def _valley(known: Workspace, start: Array, bound: float, ridge: float) -> Minimum:
     """The stationary point downhill from `start`."""
     evidence, features, signs = known.evidence, known.features, known.signs
+    if not signs.all():
+        raise ValueError("expected reports without ties, got clear ones: use mle")
     identity = ridge * np.eye(len(start))
 
     def objective(u: Array) -> tuple[float, Array, Array]:

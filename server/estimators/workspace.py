@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from server.estimators.base import Evidence
+from server.estimators.base import Evidence, wins
 from server.estimators.features import Features
 from server.estimators.newton import EstimationError, Minimum, Objective, descend
 from server.kernels import Array
@@ -26,12 +26,12 @@ class Workspace:
 
     @cached_property
     def signs(self) -> Array:
-        """Reported labels as -1 and 1, shape (n,); raises ValueError where the model holds none."""
+        """Reported labels as -1 and 1, clear ties as 0, shape (n,); raises ValueError where the model holds none."""
         if self.evidence.symbols is None:
             raise ValueError("expected evidence with reported labels, got a central sum: use mle")
         if self.evidence.weights is not None:
             raise ValueError("expected labels without clipping weights, got weights: they belong to a central sum")
-        return 2.0 * self.evidence.symbols.astype(np.float64) - 1.0
+        return 2.0 * wins(self.evidence.symbols) - 1.0
 
     def minimum(self, contrast: float, bound: float, ridge: float) -> Minimum:
         """argmin A(u) - S . u / (n contrast) + ridge ||u||^2 / 2 over ||u|| <= bound, S = half_sum."""

@@ -106,7 +106,8 @@ def test_every_exact_sum_is_charged(desk: Any, votes: Table, ask: Ask, refusal: 
     [
         {"round": 1},
         {"theta": np.zeros(3)},
-        {"ties": Ties.COIN},
+        {"ties": Ties.HALF},
+        {"ties": Ties.DROP},
         {"cap": 1},
         {"cohort": b"c"},
         {"modulus": 97},

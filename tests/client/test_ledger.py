@@ -257,7 +257,7 @@ def spoil(path: Path, damage: str) -> None:
             file.write(b"\xff" * 4096)
     else:
         with closing(sqlite3.connect(path)) as other:
-            other.execute("PRAGMA user_version = 2" if damage == "newer" else "PRAGMA application_id = 7")
+            other.execute("PRAGMA user_version = 3" if damage == "newer" else "PRAGMA application_id = 7")
             other.commit()
 
 

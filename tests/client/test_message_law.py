@@ -25,10 +25,11 @@ from client.sources.table import Table
 from protocol.channel import TOTAL, DiscreteChannel
 from protocol.codec import decode_reply, encode_task
 from protocol.mechanisms.randomized_response import randomized_response
-from protocol.messages import Coins, Mechanism, Refusal, Runs, Task
+from protocol.messages import Coins, Mechanism, Refusal, Runs, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.store import FeatureStore
+from protocol.terms import with_coin
 from protocol.trust import Trust
 
 Vector = tuple[int, ...]
@@ -48,6 +49,9 @@ class Listed:
 
     def escalations(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         return np.array([self._coins[row] & (1 << 47) - 1 for row in rows.tolist()], dtype=np.uint64)
+
+    def fair(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        raise AssertionError("expected a local answer to take one draw")
 
 
 class Given:
@@ -207,3 +211,19 @@ def test_a_message_has_one_length_whatever_the_labels(desk: Any) -> None:
             assert not isinstance(decode_reply(reply), Refusal)
             seen.add(len(reply))
     assert {trust: len(seen) for trust, seen in lengths.items()} == dict.fromkeys(lengths, 1)
+
+
+@pytest.mark.parametrize("epsilon", ["0.000000001", "0.1", "1", "20"])
+def test_labels_with_ties(epsilon: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pairs of vectors over winner, winner and tie: the same bound, and a tie is the mean of the two winners."""
+    raw = encode_task(replace(given_task(2, epsilon), ties=Ties.COIN))
+    channel = with_coin(randomized_response(Decimal(epsilon)))
+    vectors = list(product((0, 1, 2), repeat=2))
+    found = dict(zip(vectors, laws(raw, vectors, classes(channel, False), monkeypatch), strict=True))
+    (keep, flip), *_ = channel.table
+    for one, other in product(vectors, repeat=2):
+        distance = sum(a != b for a, b in zip(one, other, strict=True))
+        ratios = [Fraction(weight, found[other][message]) for message, weight in found[one].items()]
+        assert max(ratios) <= Fraction(keep, flip) ** distance
+    for message, weight in found[(2, 1)].items():
+        assert 2 * weight == found[(0, 1)][message] + found[(1, 1)][message]

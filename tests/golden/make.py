@@ -5,6 +5,7 @@ Run `python tests/golden/make.py` from the project's folder after a deliberate c
 
 import json
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -37,6 +38,7 @@ from protocol.messages import (  # noqa: E402
 )
 from protocol.privacy import Unit  # noqa: E402
 from protocol.problem import Problem  # noqa: E402
+from protocol.terms import share  # noqa: E402
 from protocol.trust import Trust  # noqa: E402
 
 ONE = Decimal(1)
@@ -49,6 +51,36 @@ CLEAR = Task(
     b"\x02" * 32, Trust.CLEAR, Unit.LABEL, ITEMS, (Mechanism("none"),), 3, None, None, 0, 1, rows=Runs.of([0, 2])
 )
 CENTRAL = Task(b"\x03" * 32, Trust.CENTRAL, Unit.LABEL, DRAWN, (GAUSS,), 1000, ONE, Decimal("1e-5"), 8, 2, exponent=-40)
+LABELERS = Task(
+    b"\x06" * 32,
+    Trust.CENTRAL,
+    Unit.LABELER,
+    ITEMS,
+    (GAUSS,),
+    3,
+    ONE,
+    Decimal("1e-5"),
+    0,
+    1,
+    exponent=-51,
+    ties=Ties.HALF,
+    cap=2,
+    groups=np.array([0, 1, 0], dtype=np.int32),
+)
+SHARES = Task(
+    b"\x07" * 32,
+    Trust.LOCAL,
+    Unit.LABELER,
+    ITEMS,
+    (Mechanism.of("randomized-response", epsilon=share(ONE, 3)),),
+    3,
+    ONE,
+    None,
+    0,
+    1,
+    ties=Ties.COIN,
+    cap=3,
+)
 EVERY_FIELD = Task(
     b"\x04" * 32,
     Trust.DISTRIBUTED,
@@ -80,6 +112,15 @@ BITS = Report(
     Coins.OS,
     b"numerics",
 )
+TIES = Report(
+    identity(encode_task(replace(CLEAR, ties=Ties.HALF))),
+    Runs.of([0, 2]),
+    Payload(Kind.SYMBOLS, np.array([[2, 1]], dtype=np.uint8), None, 3),
+    Mechanism("none"),
+    b"",
+    Coins.OS,
+    b"numerics",
+)
 SUMS = Report(
     identity(encode_task(CENTRAL)),
     None,
@@ -106,7 +147,10 @@ def good() -> dict[str, tuple[str, bytes]]:
         "task_clear_items": ("task", encode_task(CLEAR)),
         "task_central": ("task", encode_task(CENTRAL)),
         "task_every_field": ("task", encode_task(EVERY_FIELD)),
+        "task_labelers": ("task", encode_task(LABELERS)),
+        "task_shares": ("task", encode_task(SHARES)),
         "report_bits": ("report", encode_report(BITS)),
+        "report_ties": ("report", encode_report(TIES)),
         "report_sums": ("report", encode_report(SUMS)),
         "reply_two_reports": ("reply", encode_reply([(encode_report(BITS), b""), (encode_report(SUMS), b"s" * 64)])),
         "bundle": ("bundle", encode_bundle([encode_task(LOCAL), encode_task(CLEAR)])),
@@ -151,6 +195,10 @@ def bad() -> dict[str, tuple[str, bytes]]:
                     wire.Array(dtype=wire.DTYPE_F64, shape=[1, 1], data=np.array([np.nan]).tobytes())
                 ),
             ),
+        ),
+        "bad_task_groups_of_other_rows": (
+            "task",
+            _with(encode_task(LABELERS), wire.Task, lambda m: setattr(m, "n", 4)),
         ),
         "bad_report_padding_bits": (
             "report",

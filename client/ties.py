@@ -1,0 +1,39 @@
+"""Ties at the labeler: what becomes of a label without a winner before it is summed, sent or randomised."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.choice import TaskInvalid
+from client.draws import Draws
+from protocol.messages import Task, Ties
+from protocol.terms import TIE
+from protocol.trust import Trust
+
+Symbols = NDArray[np.uint8]
+Rows = NDArray[np.int64]
+
+
+def turned(values: Symbols, reversed: Symbols) -> Symbols:
+    """Labels seen from the other side where `reversed` is 1: the winners swap, a tie stays one."""
+    return np.where(values == TIE, values, values ^ reversed)
+
+
+def settled(task: Task, values: Symbols, reversed: Symbols, draws: Draws, rows: Rows) -> Symbols:
+    """Labels with their ties settled as a clear or central task says: by fair coins, or left as `TIE` for a half.
+
+    A task that knows of no ties gets a fixed winner under a claim: the first of the pair in the normal orientation.
+    Raises TaskInvalid for ties in a clear task that knows of none: nothing is promised there, and a guess would be
+    wrong in silence.
+    """
+    if task.ties is Ties.COIN:
+        return np.where(values == TIE, draws.fair(rows), values)
+    if task.ties is Ties.NONE and task.trust is Trust.CLEAR and (values == TIE).any():
+        raise TaskInvalid("expected a clear task that says what becomes of ties")
+    if task.ties is Ties.NONE:
+        return np.where(values == TIE, reversed, values)
+    return values
+
+
+def wins(values: Symbols) -> NDArray[np.float64]:
+    """y: 0, 1, or 1/2 for a tie."""
+    return np.where(values == TIE, 0.5, values.astype(np.float64))

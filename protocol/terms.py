@@ -1,0 +1,83 @@
+"""The terms of a task, derived alike by client and server: what one label goes through, pays, and is summed on."""
+
+from decimal import ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
+
+from protocol.channel import TOTAL, DiscreteChannel
+from protocol.mechanisms import channel
+from protocol.messages import Mechanism, Task, Ties
+from protocol.privacy import Unit
+from protocol.trust import Trust
+
+TIE = 2  # a label that names no winner: beside 0 and 1, at the labeler and in clear symbols
+SHARE_DIGITS = 40
+_DOWN = Context(prec=SHARE_DIGITS, rounding=ROUND_FLOOR)
+_EXACT = Context(prec=256)
+
+
+def law(task: Task, mechanism: Mechanism) -> DiscreteChannel:
+    """The channel that one label of a local task goes through; under `Ties.COIN` it has a row for ties.
+
+    Guarantee: the level is that of the mechanism alone; unit: one label; neighbours: replace one label, ties included.
+    Raises ValueError for a mechanism that is unknown, or has more than two outcomes beside ties.
+    """
+    return _law(mechanism, task.ties is Ties.COIN)
+
+
+def with_coin(two: DiscreteChannel) -> DiscreteChannel:
+    """A channel of two values with one more, the tie: P(symbol | tie) = 1/2, in one draw.
+
+    Exactly the law of a fair coin for the winner, followed by a symmetric channel. Each count of the tie's row, 2^62,
+    lies between the other two of its column, so `level` stays what it was.
+
+    Raises ValueError for a table that is not 2 by 2 and symmetric. Source: derived, see docs/PRIVACY.md.
+
+    >>> from protocol.mechanisms.randomized_response import randomized_response
+    >>> binary = randomized_response(Decimal(1))
+    >>> with_coin(binary).level == binary.level
+    True
+    """
+    if len(two.table) != 2 or two.table[0] != two.table[1][::-1]:
+        raise ValueError(f"expected a symmetric channel of two values for ties, got {len(two.table)} rows")
+    return DiscreteChannel((*two.table, (TOTAL // 2, TOTAL // 2)))
+
+
+def share(epsilon: Decimal, cap: int) -> Decimal:
+    """epsilon / cap, rounded down to 40 digits: `cap` labels at this level together cost at most epsilon.
+
+    >>> 3 * share(Decimal(1), 3) <= 1
+    True
+    """
+    return _DOWN.divide(epsilon, Decimal(cap))
+
+
+def label_epsilon(task: Task) -> Decimal | None:
+    """The level of one label's own release; None without a claim.
+
+    That of the task, but under a local claim for a labeler the `share` of each of the labels that count.
+    """
+    if task.epsilon is None or task.trust is not Trust.LOCAL or task.unit is not Unit.LABELER:
+        return task.epsilon
+    return share(task.epsilon, task.cap)
+
+
+def computed_level(task: Task, mechanism: Mechanism) -> Decimal:
+    """The level of a local task's claim, read off the table that its labels go through: times `cap` for a labeler."""
+    level = law(task, mechanism).level
+    return _EXACT.multiply(level, Decimal(task.cap)) if task.unit is Unit.LABELER else level
+
+
+def row_exponent(task: Task) -> int:
+    """The exponent of the grid of rows in a task for exact sums: with half wins, sums are on a grid twice as fine.
+
+    Raises ValueError for a task without a grid.
+    """
+    if task.exponent is None:
+        raise ValueError("expected a task with the exponent of a grid, got none")
+    return task.exponent + (task.ties is Ties.HALF)
+
+
+@lru_cache(maxsize=256)
+def _law(mechanism: Mechanism, coin: bool) -> DiscreteChannel:
+    plain = channel(mechanism.name, dict(mechanism.parameters))
+    return with_coin(plain) if coin else plain

@@ -1,0 +1,126 @@
+"""Ties at the labeler: a coin that is thrown once, a half, or left out where that is public."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from client.draws import AddressedDraws, SecretDraws
+from client.labels import Labels
+from client.policy import Policy
+from client.sources.table import Table
+from client.ties import turned, wins
+from protocol.features import reduced_rows, rounded
+from protocol.messages import Code, Kind, Report, Runs, Ties
+from protocol.trust import Trust
+
+Ask, Refuse = Callable[..., Report], Callable[..., Code]
+TRUSTS = frozenset({Trust.CLEAR, Trust.LOCAL, Trust.CENTRAL})
+OPEN = Policy(trusts=TRUSTS, max_epsilon=None, ties_public=True)
+
+
+@pytest.fixture
+def tied(votes: Table) -> Table:
+    """Six rows, five labels; labels of rows 1 (z, y), 2 (y, x) and 5 (x, z) are ties."""
+    return replace(votes, values=Labels(np.array([0, 2, 2, 0, 1, 2], dtype=np.uint8)))
+
+
+def test_a_tie_has_no_orientation() -> None:
+    values, reversed = np.array([0, 1, 2, 0, 1, 2], np.uint8), np.array([0, 0, 0, 1, 1, 1], np.uint8)
+    assert turned(values, reversed).tolist() == [0, 1, 2, 1, 0, 2]
+    assert turned(turned(values, reversed), reversed).tolist() == values.tolist()
+    assert wins(values).tolist() == [0, 1, 0.5, 0, 1, 0.5]
+
+
+def test_a_randomised_tie_is_one_answer_for_good(desk: Any, tied: Table, ask: Ask, bits: Any) -> None:
+    """At epsilon 40 only ties are random: the labels with a winner come as they are."""
+    node, task = desk.node(tied), desk.task(tied, epsilon="40")
+    first = bits(ask(node, task, ties=Ties.COIN))
+    assert first[[0, 3]].tolist() == [0, 1]
+    for study in range(3):
+        again = bits(ask(node, desk.task(tied, epsilon="40", study=study), ties=Ties.COIN))
+        assert again.tolist() == first.tolist()
+
+
+def test_ties_of_many_are_fair(desk: Any, ask: Ask, bits: Any) -> None:
+    """4,096 coins: beyond 6 standard errors with probability below 2e-9, for each orientation."""
+    rows = [(f"r{row}", *("xy" if row % 2 else "yx"), "item_a") for row in range(8192)]
+    table = desk.table(rows)
+    table = replace(table, values=Labels(np.full(8192, 2, dtype=np.uint8)))
+    found = bits(ask(desk.node(table), desk.task(table), ties=Ties.COIN))
+    for side in (0, 1):
+        assert abs(found[side::2].mean() - 0.5) < 6 * 0.5 / 64
+
+
+def test_a_local_task_without_ties_gets_a_fixed_winner(desk: Any, tied: Table, ask: Ask, bits: Any) -> None:
+    """The first of the pair by name, whatever the row's orientation: row 1 is (z, y), row 2 (y, x), row 5 (x, z)."""
+    assert bits(ask(desk.node(tied), desk.task(tied, epsilon="40"))).tolist() == [0, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("ties", [Ties.NONE, Ties.COIN, Ties.HALF])
+def test_an_exact_sum_takes_ties_as_the_task_says(
+    desk: Any, tied: Table, ask: Ask, ties: Ties, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SecretDraws, "fair", lambda _, rows: (rows == 2).astype(np.uint8))
+    task = desk.task(tied, Trust.CENTRAL)
+    least = task.exponent
+    report = ask(desk.node(tied), task, ties=ties, exponent=least - (ties is Ties.HALF))
+    y = {Ties.NONE: [0, 1, 1, 1, 0], Ties.COIN: [0, 0, 1, 1, 0], Ties.HALF: [0, 0.5, 0.5, 1, 0.5]}[ties]
+    v = rounded(reduced_rows(task.problem, 0, 6, 0, 0, 6), least, None).rows[[0, 1, 2, 4, 5]]
+    assert report.payload.values[0, 0].tolist() == (np.array(y)[:, None] * v).sum(axis=0).tolist()
+    assert report.payload.counts is not None
+    assert report.payload.counts.tolist() == [5]
+
+
+def test_half_wins_need_their_finer_grid(desk: Any, tied: Table, refusal: Refuse) -> None:
+    task = desk.task(tied, Trust.CENTRAL)
+    for exponent in (task.exponent - 2, 900):
+        assert refusal(desk.node(tied), task, ties=Ties.HALF, exponent=exponent) is Code.TASK_INVALID
+
+
+def test_clear_labels_show_ties_as_coins_halves_or_not_at_all(
+    desk: Any, tied: Table, ask: Ask, refusal: Refuse, bits: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SecretDraws, "fair", lambda _, rows: (rows == 2).astype(np.uint8))
+    node, task = desk.node(tied), desk.task(tied, Trust.CLEAR)
+    assert bits(ask(node, task, ties=Ties.COIN)).tolist() == [0, 0, 1, 0, 1, 0]
+    half = ask(node, task, ties=Ties.HALF)
+    assert bits(half).tolist() == [0, 2, 2, 0, 1, 2]
+    assert (half.payload.kind, half.payload.outcomes) == (Kind.SYMBOLS, 256)
+    dropped = ask(node, task, ties=Ties.DROP)
+    assert (bits(dropped).tolist(), dropped.rows) == ([0, 0, 1], Runs.of([0, 3, 4]))
+    assert refusal(node, task) is Code.TASK_INVALID
+
+
+@pytest.mark.parametrize("trust", [Trust.LOCAL, Trust.CENTRAL])
+def test_ties_are_left_out_only_where_the_node_says_they_are_public(
+    desk: Any, tied: Table, ask: Ask, refusal: Refuse, trust: Trust
+) -> None:
+    task = desk.task(tied, trust)
+    secret = replace(OPEN, ties_public=False)
+    assert refusal(desk.node(tied, secret), task, ties=Ties.DROP) is Code.TASK_INVALID
+    assert ask(desk.node(tied, OPEN), task, ties=Ties.DROP).rows == Runs.of([0, 4])
+
+
+def test_half_a_win_has_no_channel(desk: Any, tied: Table, refusal: Refuse) -> None:
+    assert refusal(desk.node(tied, OPEN), desk.task(tied), ties=Ties.HALF) is Code.TASK_INVALID
+
+
+def test_the_length_of_a_message_does_not_tell_ties(desk: Any, votes: Table, tied: Table, ask: Ask) -> None:
+    for trust, ties in ((Trust.LOCAL, Ties.COIN), (Trust.CENTRAL, Ties.HALF), (Trust.CENTRAL, Ties.COIN)):
+        task = desk.task(votes, trust)
+        power = None if task.exponent is None else task.exponent - (ties is Ties.HALF)
+        shapes = set()
+        for study, table in enumerate((votes, tied)):
+            report = ask(desk.node(table), replace(task, study=bytes([study]) * 32), ties=ties, exponent=power)
+            shapes.add((report.payload.values.nbytes, report.rows))
+        assert len(shapes) == 1
+
+
+def test_addressed_bits_belong_to_rows() -> None:
+    draws = AddressedDraws(7, 100, 0)
+    whole = draws.fair(np.arange(100))
+    assert draws.fair(np.array([3, 50, 99])).tolist() == whole[[3, 50, 99]].tolist()
+    assert 20 < whole.sum() < 80  # beyond 6 standard errors of 5: a fixed seed
