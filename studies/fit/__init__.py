@@ -18,10 +18,11 @@ examples:
   halftruth fit benchmark.csv --trust local --epsilon 2 --public-data --coins addressed --seed 7
 
 FILE has the columns labeler (or labeler_id), item_a, item_b, winner; winner is item_a, item_b, or the name of one of
-them. Names stay on this machine. A labeler's answers about one pair count once, and what they spend is kept in the
-state folder: use one folder for all files about the same people, and another for other people. Running again with the
-same epsilon gives the same answers and costs nothing, also where a winner was changed, or where another file asks the
-same people something else about the same pairs: questions are not told apart."""
+them. Names stay on this machine. With --trust local and central the first of a labeler's answers about one pair counts
+for all of them, with --trust clear every row counts. What labelers spend is kept in the state folder: use one folder
+for all files about the same people, and another for other people. Running again with the same epsilon gives the same
+answers and costs nothing, also where a winner was changed, or where another file asks the same people something else
+about the same pairs: questions are not told apart."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -130,7 +131,10 @@ def _seed(text: str) -> int:
 
 def _state(text: str | None) -> Path:
     if text is not None:
-        return Path(text).expanduser()
+        path = Path(text).expanduser()
+        if path.exists() and not path.is_dir():
+            raise StudyError(f"--state: expected a folder, got the file {path}: name another one")
+        return path
     from platformdirs import user_state_path
 
     return user_state_path("halftruth")

@@ -251,6 +251,14 @@ def test_wrong_use(words: list[str], said: str, tmp_path: Path, capsys: pytest.C
     assert not (tmp_path / "state").exists()
 
 
+def test_a_file_in_the_place_of_the_state_folder_is_wrong_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    votes = write(tmp_path, "r1,x,y,x")
+    assert main(["fit", str(votes), "--trust", "local", "--epsilon", "1", "--state", str(votes)]) == 2
+    assert f"--state: expected a folder, got the file {votes}" in capsys.readouterr().err
+
+
 def test_a_file_that_does_not_read_is_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     votes = write(tmp_path, "r1,x,y,x", "r1,x,z,up")
     assert main(["fit", str(votes), "--trust", "clear"]) == 2
