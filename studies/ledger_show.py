@@ -36,7 +36,7 @@ def main(args: argparse.Namespace) -> int:
 
     path = Path(args.path)
     if not path.is_file():
-        raise StudyError(f"{path}: expected a ledger, found no file")
+        raise StudyError(f"{path}: expected a ledger, {_instead(path)}")
     try:
         if is_label_ledger(path):
             content = label_ledger(path)
@@ -110,6 +110,14 @@ def release_ledger(path: Path) -> dict[str, Any]:
             for release in read_releases(path)
         ],
     }
+
+
+def _instead(path: Path) -> str:
+    """What stands where a ledger's file was expected."""
+    if not path.is_dir():
+        return "found no file"
+    names = sorted(entry.name for entry in path.glob("*.sqlite"))
+    return f"got a folder; name one of its files: {', '.join(names)}" if names else "got a folder without one"
 
 
 def _show(content: dict[str, Any]) -> None:

@@ -69,6 +69,11 @@ def test_other_files_are_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture
         assert path.name in capsys.readouterr().err
 
 
+def test_a_folder_names_the_ledgers_in_it(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ledger", "show", str(state)]) == 2
+    assert "got a folder; name one of its files: curator.sqlite, ledger.sqlite" in capsys.readouterr().err
+
+
 def test_a_damaged_ledger_fails(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("ledger.sqlite", "curator.sqlite"):
         raw = (state / name).read_bytes()
