@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -100,16 +100,16 @@ class Processes:
             for child in self._children.values():
                 if child.pid not in left:
                     child.wait()
-            assert self._guardian.stdin is not None
-            self._guardian.stdin.close()
-            self._guardian.wait()
+            with suppress(BrokenPipeError):
+                self._guardian.communicate()
         if left:
             raise FlowerFailed(f"expected all processes of this run to end, still there: {left}")
 
     def _tell_guardian(self, group: int) -> None:
         assert self._guardian.stdin is not None
-        self._guardian.stdin.write(f"{group}\n")
-        self._guardian.stdin.flush()
+        with suppress(BrokenPipeError):  # without its guardian a run goes on, and ends its children itself
+            self._guardian.stdin.write(f"{group}\n")
+            self._guardian.stdin.flush()
 
 
 @contextmanager

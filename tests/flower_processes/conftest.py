@@ -118,7 +118,7 @@ class Command:
 
     def home(self) -> Path:
         """The private Flower home of its processes."""
-        process = self.await_process("flower-superlink")
+        process = self.await_process("bin/flower-superlink")
         variables = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
         return Path(next(value for value in variables if value.startswith(b"FLWR_HOME="))[10:].decode())
 

@@ -43,7 +43,7 @@ def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(command: Commands, refer
 )
 def test_a_killed_command_takes_its_processes_with_it(command: Commands, number: int, code: int) -> None:
     run = command(*DEPLOYMENT)
-    run.await_process("flwr-serverapp")
+    run.await_process("bin/flwr-serverapp")
     home = run.home()
     assert len(run.others()) >= 5  # the SuperLink, a SuperNode, what each started, the server, the guardian
     run.process.send_signal(number)
@@ -62,9 +62,9 @@ def test_a_killed_simulation_leaves_nothing(command: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_guardian_is_not_missed(command: Commands, reference: pa.Table) -> None:
+def test_a_killed_guardian_is_not_missed(command: Commands) -> None:
     run = command(*DEPLOYMENT)
     os.kill(run.await_process("ending.py"), signal.SIGKILL)
-    run.await_process("flwr-serverapp")
+    run.await_process("bin/flwr-serverapp")
     os.kill(run.process.pid, signal.SIGTERM)
     assert run.end(within=30)[0] == 143

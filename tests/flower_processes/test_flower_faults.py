@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from studies.flower import superlink
@@ -29,8 +31,8 @@ def failed(run: Any, *words: str, within: float = 60) -> str:
 @pytest.mark.parametrize("name", ["flower-superlink", "flower-supernode"])
 def test_a_killed_process_is_noticed_at_once(command: Commands, name: str) -> None:
     run = command(*DEPLOYMENT)
-    run.await_process("flwr-clientapp")
-    os.kill(run.await_process(name), signal.SIGKILL)
+    run.await_process("bin/flwr-clientapp")
+    os.kill(run.await_process(f"bin/{name}"), signal.SIGKILL)
     log = {"flower-superlink": "superlink", "flower-supernode": "node-0"}[name]
     said = failed(run, f"{log} ended with signal SIGKILL", f"{log}.log", "Finished units are kept", within=20)
     assert (run.out / "logs" / f"{log}.log").stat().st_size, said
@@ -38,7 +40,7 @@ def test_a_killed_process_is_noticed_at_once(command: Commands, name: str) -> No
 
 def test_a_client_that_cannot_answer_refuses_with_a_code(command: Commands) -> None:
     run = command(*DEPLOYMENT)
-    run.await_process("flwr-serverapp")
+    run.await_process("bin/flwr-serverapp")
     (run.home() / "node-0.toml").unlink()
     said = failed(run, "INTERNAL")
     assert "node-0.toml" not in said, "a client's exception crossed the border"
@@ -92,7 +94,11 @@ def test_a_port_that_is_always_taken_fails(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["flwr-clientapp", "flwr-serverapp"])
-def test_a_killed_app_is_noticed_when_its_heart_no_longer_beats(command: Commands, name: str) -> None:
+def test_flower_starts_a_killed_app_again_and_the_numbers_are_the_same(
+    command: Commands, reference: pa.Table, name: str
+) -> None:
     run = command(*DEPLOYMENT)
-    os.kill(run.await_process(name), signal.SIGKILL)
-    failed(run, within=150)
+    os.kill(run.await_process(f"bin/{name}"), signal.SIGKILL)  # noticed when its heart has not beaten for a minute
+    code, said = run.end(within=240)
+    assert code == 0, said
+    assert pq.read_table(run.out / "results.parquet").drop_columns("runtime").equals(reference)
