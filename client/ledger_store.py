@@ -166,7 +166,8 @@ def _recognise(connection: sqlite3.Connection, path: Path) -> None:
     if mark is None or mark[0] != APPLICATION_ID:
         raise LedgerUnavailable(f"{path}: expected a labeler's ledger, got another file")
     if mark[1] != VERSION:
-        raise LedgerUnavailable(f"{path}: expected a ledger of version {VERSION}, got {mark[1]}: use a newer program")
+        remedy = "use a newer program" if mark[1] > VERSION else "a fit, or the start of its node, brings it up to date"
+        raise LedgerUnavailable(f"{path}: expected a ledger of version {VERSION}, got {mark[1]}: {remedy}")
 
 
 @contextmanager

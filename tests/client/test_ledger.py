@@ -261,6 +261,19 @@ def spoil(path: Path, damage: str) -> None:
             other.commit()
 
 
+def test_a_ledger_of_the_first_version_is_brought_up_to_date_by_who_charges(desk: Any, votes: Table, ask: Ask) -> None:
+    ask(desk.node(votes), desk.task(votes, Trust.LOCAL, "1"))
+    charged = read_entries(desk.ledger_path)
+    with closing(sqlite3.connect(desk.ledger_path)) as connection:
+        connection.execute("ALTER TABLE task DROP COLUMN unit")
+        connection.execute("PRAGMA user_version = 1")
+        connection.commit()
+    with pytest.raises(LedgerUnavailable, match=r"version 2, got 1: a fit, or the start of its node"):
+        read_entries(desk.ledger_path)
+    DiskLedger(desk.ledger_path)
+    assert read_entries(desk.ledger_path) == charged
+
+
 def test_a_place_where_no_ledger_can_be_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("no folder")
