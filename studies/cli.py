@@ -74,6 +74,10 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     report.set_defaults(run=_lazy("studies.console", "report_command"))
     fit = commands.add_parser("fit", help="rank items from a file of comparisons")
     node = commands.add_parser("node", help="start a labeler's node of a federation")
+    data = commands.add_parser("data", help="prepare files")
+    split = data.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
+        "split", help="split a file of comparisons over the nodes of a federation"
+    )
     ledger = commands.add_parser("ledger", help="look into a ledger")
     show = ledger.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
         "show", help="what a ledger has charged or released"
@@ -81,6 +85,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     for words, module, command in (
         (["fit"], "studies.fit", fit),
         (["node"], "studies.flower.node_command", node),
+        (["data", "split"], "studies.data_split", split),
         (["ledger", "show"], "studies.ledger_show", show),
     ):
         if list(arguments[: len(words)]) == words:

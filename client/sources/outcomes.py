@@ -29,14 +29,13 @@ def outcomes(
     """
     texts = records.column(field)
     words = WORDS | {sides[0]: FIRST, sides[1]: SECOND} | (SIGNS if "-1" in texts else {})
-    known: dict[tuple[str | None, str, str], int] = {}
     values = np.empty(len(rows), dtype=np.uint8)
     for index, (row, a, b) in enumerate(zip(rows, first, second, strict=True)):
-        key = (texts[row], a, b)
-        value = known.get(key)
-        if value is None:
-            value = known[key] = _meaning(words, *key, f"{records.where(row)}, field {field}")
-        values[index] = value
+        text = texts[row]
+        found = MISSING if text is None else _meaning(words, text, a, b)
+        if found is None:
+            raise SourceError(f"{records.where(row)}, field {field}: {_expected(text, a, b)}")
+        values[index] = found
     return values
 
 
@@ -53,16 +52,27 @@ def in_order(losers: Names, winners: Names) -> tuple[Names, Names, NDArray[np.ui
     return first, second, np.array([won == b for won, b in zip(winners, second, strict=True)], dtype=np.uint8)
 
 
-def _meaning(words: dict[str, int], text: str | None, first: str, second: str, where: str) -> int:
-    if text is None:
-        return MISSING
-    found = {value for name, value in ((first, FIRST), (second, SECOND)) if text == name}
-    if text in words:
-        found.add(words[text])
-    elif words.get(text.lower()) == TIE:
-        found.add(TIE)
-    if len(found) == 1:
-        return found.pop()
-    if found:
-        raise SourceError(f"{where}: {text!r} names one item and means another answer: write item_a, item_b or tie")
-    raise SourceError(f"{where}: expected 'item_a', 'item_b', 'tie', {first!r} or {second!r}, got {text!r}")
+def word(value: int, first: str, second: str) -> str:
+    """A word for an outcome of this pair that no item's name makes ambiguous; "" for a missing one.
+
+    >>> word(TIE, "tie", "y"), word(FIRST, "x", "item_a"), word(MISSING, "x", "y")
+    ('draw', 'a', '')
+    """
+    if value == MISSING:
+        return ""
+    return next(text for text, meant in WORDS.items() if meant == value and text not in (first, second))
+
+
+def _meaning(words: dict[str, int], text: str, first: str, second: str) -> int | None:
+    """What a text means for one pair; None where that is nothing, or two things."""
+    word = words.get(text)
+    if word is None and words.get(text.lower()) == TIE:
+        word = TIE
+    named = FIRST if text == first else SECOND if text == second else word
+    return named if word is None or word == named else None
+
+
+def _expected(text: str | None, first: str, second: str) -> str:
+    if text in (first, second):
+        return f"{text!r} names one item and means another answer: write item_a, item_b or tie"
+    return f"expected 'item_a', 'item_b', 'tie', {first!r} or {second!r}, got {text!r}"

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 Texts = list[str | None]
 GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+LONGEST_FIELD = 1 << 30  # characters: a prompt may be long
 DELIMITERS = (",", "\t", ";")  # the first of those that split the header into the most columns
 
 
@@ -117,6 +118,7 @@ def _unpacked_zstd(raw: bytes, path: Path) -> bytes:
 
 def _delimited(text: str, path: Path) -> Records:
     """CSV, or TSV where the header says so. A quoted field may hold line breaks; blank lines hold no record."""
+    csv.field_size_limit(LONGEST_FIELD)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []

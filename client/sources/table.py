@@ -137,8 +137,7 @@ def label_identity(labeler: str, one: str, other: str, question: str = "") -> by
     >>> label_identity("r1", "x", "y") == label_identity("r1", "y", "x") != label_identity("r1x", "", "y")
     True
     """
-    digest = hashlib.sha256(DOMAIN)
-    for part in (labeler, *sorted((one, other)), question):
-        raw = part.encode()
-        digest.update(len(raw).to_bytes(8, "little") + raw)
-    return digest.digest()
+    if other < one:
+        one, other = other, one
+    parts = [part.encode() for part in (labeler, one, other, question)]
+    return hashlib.sha256(DOMAIN + b"".join([len(part).to_bytes(8, "little") + part for part in parts])).digest()
