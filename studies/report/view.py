@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from protocol.decimals import canonical
+from protocol.strict import StudyError
 from protocol.study import Arm
 from protocol.trust import Trust
 from studies import results
@@ -44,8 +45,14 @@ class View:
 
     @classmethod
     def open(cls, folder: Folder) -> "View":
-        """Read a results folder. Raises StudyError or ValueError where it is none."""
-        return cls(open_study(folder), results.read(folder.results))
+        """Read a results folder. Raises StudyError or ValueError where it is none, or where its run is not finished."""
+        loaded = open_study(folder)
+        if not folder.results.exists():
+            raise StudyError(
+                f"{folder.results}: expected the results of a finished run, found none "
+                f"({len(folder.finished())} finished units): go on with halftruth run STUDY --out {folder.path} --resume"
+            )
+        return cls(loaded, results.read(folder.results))
 
     @property
     def arms(self) -> tuple[Arm, ...]:

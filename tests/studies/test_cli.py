@@ -97,6 +97,17 @@ def test_a_full_disk_or_no_permission_is_1(
     assert "file" in capsys.readouterr().err
 
 
+def test_a_report_on_half_a_run_says_how_to_go_on(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(finished, tmp_path / "out")
+    (tmp_path / "out" / "results.parquet").unlink()
+    assert code_of("report", str(tmp_path / "out")) == 2
+    said = capsys.readouterr().err
+    assert "finished units): go on with halftruth run" in said
+    assert said.endswith("--resume\n")
+
+
 def test_an_edited_study_json_is_noticed(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(finished, tmp_path / "out")
     record = tmp_path / "out" / "study.json"
