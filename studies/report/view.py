@@ -49,8 +49,8 @@ class View:
         loaded = open_study(folder)
         if not folder.results.exists():
             raise StudyError(
-                f"{folder.results}: expected the results of a finished run, found none "
-                f"({len(folder.finished())} finished units): go on with halftruth run STUDY --out {folder.path} --resume"
+                f"{folder.results}: expected the results of a finished run, found none ({len(folder.finished())} "
+                f"finished units): go on with halftruth run STUDY --out {folder.path} --resume"
             )
         return cls(loaded, results.read(folder.results))
 
