@@ -12,6 +12,7 @@ import pytest
 from client.labeler import answer
 from client.node import node_of
 from client.node_file import NodeFileError, SuperLink, SyntheticLabels, TableFile, build, read_node
+from client.sources.columns import Wanted
 from client.sources.synthetic import read_truth, write_truth
 from protocol.codec import decode_reply, encode_task
 from protocol.messages import Coins, Refusal
@@ -245,3 +246,31 @@ def test_a_truth_of_another_dimension_is_refused() -> None:
 def test_a_truth_comes_back_bit_for_bit() -> None:
     values = np.array([0.1, -5e-324, 1e308, 1 / 3, -0.0])
     assert read_truth(write_truth(values)).tobytes() == values.tobytes()
+
+
+def test_a_file_names_columns_items_and_features(written: Callable[[str], Path]) -> None:
+    keys = (
+        'items = "items.csv"\nlabeler = "who"\nitem_a = "a"\nitem_b = "b"\nwinner = "won"\nrow = "row"\nquestions = []'
+    )
+    path = written(TABLE.replace('file = "votes.csv"', f'file = "votes.csv"\n{keys}'))
+    source = read_node(path).source
+    columns = Wanted("who", "a", "b", "won", questions=(), row="row")
+    assert source == TableFile(path.parent / "votes.csv", False, columns, path.parent / "items.csv")
+    (path.parent / "votes.csv").write_text("row,who,a,b,won\n4,ann,x,y,x\n", "utf-8")
+    (path.parent / "items.csv").write_text("item\ny\nx\nz\n", "utf-8")
+    table = source.read()
+    assert (table.items, table.rows_held.tolist(), table.pairs.tolist()) == (("y", "x", "z"), [4], [[1, 0]])
+    keys = 'features = "f.csv"\nfeatures_columns = ["size"]\nquestions = ["turn", "topic"]\nloser = "l"'
+    source = read_node(written(TABLE.replace('file = "votes.csv"', f'file = "votes.csv"\n{keys}'))).source
+    assert isinstance(source, TableFile)
+    assert (source.features, source.features_columns) == (path.parent / "f.csv", ("size",))
+    assert (source.columns.questions, source.columns.loser) == (("turn", "topic"), "l")
+
+
+@pytest.mark.parametrize(
+    "keys", ["row = 1", 'questions = "turn"', "questions = [1]", "features_columns = []", "item_c = 1"]
+)
+def test_a_column_that_is_no_name_is_refused(written: Callable[[str], Path], keys: str) -> None:
+    path = written(TABLE.replace('file = "votes.csv"', f'file = "votes.csv"\n{keys}'))
+    with pytest.raises(NodeFileError, match=keys.split(" ")[0]):
+        read_node(path)
