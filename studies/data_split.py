@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from protocol.decimals import canonical, decimal
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
-from studies.holder_file import FORMATS, add_column_arguments, read_file, tell
+from studies.holder_file import FORMATS, add_column_arguments, read_file, tell, wanted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +60,7 @@ def main(args: argparse.Namespace) -> int:
     table = read_file(args)
     if not 1 <= args.nodes <= len(table.labelers):
         raise StudyError(f"--nodes: expected 1..{len(table.labelers)}, the number of labelers, got {args.nodes}")
-    tell(table, args)
+    tell(table, wanted(args))
     node = node_toml(args.trust, cap, args.public_data)
     for index, rows in enumerate(split(table, args.nodes)):
         folder = out / NODE.format(index)

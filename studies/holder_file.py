@@ -66,9 +66,9 @@ def read_file(args: argparse.Namespace) -> "Table":
         raise StudyError(printable(str(error))) from None
 
 
-def tell(table: "Table", args: argparse.Namespace) -> None:
+def tell(table: "Table", wanted: "Wanted") -> None:
     """Say on the error stream what was read as what, and what nobody but the holder may know."""
-    print(printable(f"Columns: {table.columns.describe(wanted(args))}"), file=sys.stderr)
+    print(printable(f"Columns: {table.columns.describe(wanted)}"), file=sys.stderr)
     if table.dropped:
         print(f"Left out: {table.dropped} rows that compare an item with itself", file=sys.stderr)
     counts = table.private_counts()

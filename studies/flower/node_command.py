@@ -7,8 +7,10 @@ from pathlib import Path
 
 from client.ledger_store import LedgerUnavailable
 from client.node_file import NodeFileError, SuperLink, TableFile, build, read_node
+from client.sources.table import Table
 from studies.flower.ports import HOST, free_port
 from studies.flower.processes import QUIET, FlowerFailed, program
+from studies.holder_file import tell
 
 NODE_EXAMPLES = """\
 examples:
@@ -52,7 +54,10 @@ def main(args: argparse.Namespace) -> int:
         if node.superlink is None:
             raise NodeFileError(f"{path}: expected a table [superlink] with the address to connect to")
         if isinstance(node.source, TableFile):
-            build(node, {})  # the whole file is checked here, before anybody asks: a task's answer says nothing of it
+            # The whole file is checked here, before anybody asks: a task's answer says nothing of it.
+            source = build(node, {}).source
+            assert isinstance(source, Table)
+            tell(source, node.source.columns)
         executable = program("flower-supernode")
     except NodeFileError as error:
         return _say(error, 2)
