@@ -19,8 +19,9 @@ def answerable(task: Task, source: Source) -> Rows:
     further labels. Only `Ties.DROP` looks at labels, where the node's policy lets it: which rows are ties is public.
     """
     held = source.rows(task).numbers()
-    if task.cap:
-        held = held[_within_cap(source, held, task.cap)]
+    facts = source.facts(held) if task.cap else None
+    if facts is not None:
+        held = held[within_cap(facts.labelers, task.cap)]
     rows = held if task.rows is None else np.intersect1d(held, task.rows.numbers(), assume_unique=True)
     if task.ties is Ties.DROP and len(rows) and not source.synthetic:
         rows = rows[source.labels(task, 0, rows).reveal() != TIE]
@@ -42,14 +43,15 @@ def check_groups(task: Task, source: Source, rows: Rows) -> None:
         raise TaskInvalid("expected one group for each labeler, and one labeler in each group")
 
 
-def _within_cap(source: Source, held: Rows, cap: int) -> NDArray[np.bool_]:
-    """Whether a row is among the first `cap` of its labeler's."""
-    facts = source.facts(held)
-    if facts is None or not len(held):
-        return np.ones(len(held), dtype=np.bool_)
-    order = np.argsort(facts.labelers, kind="stable")
-    owners = facts.labelers[order]
-    starts = np.flatnonzero(np.append(True, owners[1:] != owners[:-1]))
+def within_cap(owners: NDArray[np.int64], cap: int) -> NDArray[np.bool_]:
+    """Whether a row is among the first `cap` of its owner's, in the order given.
+
+    >>> within_cap(np.array([5, 7, 5, 5]), 2).tolist()
+    [True, True, True, False]
+    """
+    order = np.argsort(owners, kind="stable")
+    sorted_owners = owners[order]
+    starts = np.flatnonzero(np.append(True, sorted_owners[1:] != sorted_owners[:-1])[: len(owners)])
     place = np.arange(len(owners)) - np.repeat(starts, np.diff(np.append(starts, len(owners))))
     kept = np.empty(len(owners), dtype=np.bool_)
     kept[order] = place < cap

@@ -1,16 +1,21 @@
 """From a cell of a study to its tasks: arms with one mechanism and parameters share a task and its release."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from protocol.decimals import decimal
 from protocol.features import default_radius, row_bound
 from protocol.grid import exponent
-from protocol.messages import Mechanism, Task
+from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
+from protocol.problem import DRAWN, Problem
 from protocol.strict import StudyError
 from protocol.study import CENTRAL, Arm, Cell, Study
+from protocol.terms import label_epsilon, row_exponent
 from protocol.trust import Trust
 from server.mechanisms import CENTRAL as NOISE
 
@@ -41,6 +46,25 @@ def offers(study: Study, cell: Cell) -> Iterator[Offer]:
     for trust, mechanism, level in sorted(shared, key=lambda key: (key[2][0] or 0, key[2][1] or 0, key[0])):
         arms = tuple(shared[trust, mechanism, level])
         yield Offer(_task(study, cell, trust, mechanism, level), arms)
+
+
+def with_ties(task: Task, ties: Ties) -> Task:
+    """The task with another rule for ties. Half wins need sums on a grid twice as fine as that of rows."""
+    if task.exponent is None:
+        return replace(task, ties=ties)
+    return replace(task, ties=ties, exponent=row_exponent(task) - (ties is Ties.HALF))
+
+
+def for_labelers(task: Task, cap: int, groups: NDArray[np.int32]) -> Task:
+    """The task with its claim for labelers, of whom `cap` labels count; `groups` (n,) says whose a row is.
+
+    A randomised label gets its share of the claim. Groups travel where the server needs them: with exact sums.
+    """
+    asked = replace(task, unit=Unit.LABELER, cap=cap, groups=groups if task.trust is Trust.CENTRAL else None)
+    level = label_epsilon(asked)
+    assert level is not None
+    menu = tuple(Mechanism.of(item.name, **(dict(item.parameters) | {"epsilon": level})) for item in task.menu)
+    return replace(asked, menu=menu)
 
 
 def _levels(study: Study, arm: Arm) -> list[Level]:
@@ -76,7 +100,7 @@ def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: L
     if trust is Trust.CENTRAL:
         _check_claim(mechanism)
         grid = exponent(cell.n, row_bound(study.problem, None if radius is None else float(radius)))
-    return Task(
+    task = Task(
         study=study.fingerprint,
         trust=trust,
         unit=Unit.LABEL,
@@ -89,6 +113,14 @@ def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: L
         repetitions=cell.repetitions,
         exponent=grid,
     )
+    return with_ties(task, _ties(study.problem, trust))
+
+
+def _ties(problem: Problem, trust: Trust) -> Ties:
+    """Labels about given pairs may come from files, with ties: half a win each in clear, a coin under a claim."""
+    if problem.features in DRAWN:
+        return Ties.NONE
+    return Ties.HALF if trust is Trust.CLEAR else Ties.COIN
 
 
 def _check_claim(mechanism: Mechanism) -> None:

@@ -8,28 +8,30 @@ from pathlib import Path
 from protocol.decimals import decimal, delta, epsilon
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
+from studies.fit.claim import add_claim_arguments, read_ties, read_unit
 from studies.fit.request import AUTO, NONE, WAYS, Request
+from studies.holder_file import FORMATS, add_column_arguments, read_file, tell, wanted
 
-EXAMPLES = """\
+EXAMPLES = f"""\
 examples:
   halftruth fit votes.csv --trust local --epsilon 1
   halftruth fit votes.csv --trust central --epsilon 1 --delta 1e-6 --state ~/votes-state
   halftruth fit benchmark.csv --trust clear
   halftruth fit benchmark.csv --trust local --epsilon 2 --public-data --coins addressed --seed 7
 
-FILE has the columns labeler (or labeler_id), item_a, item_b, winner; winner is item_a, item_b, or the name of one of
-them. Names stay on this machine. With --trust local and central the first of a labeler's answers about one pair counts
-for all of them, with --trust clear every row counts. What labelers spend is kept in the state folder: use one folder
-for all files about the same people, and another for other people. Running again with the same epsilon gives the same
-answers and costs nothing, also where a winner was changed, or where another file asks the same people something else
-about the same pairs: questions are not told apart."""
+{FORMATS}
+
+Names stay on this machine. With --trust local and central the first of a labeler's answers about one pair and question
+counts for all of them, with --trust clear every row counts. What labelers spend is kept in the state folder: use one
+folder for all files about the same people, and another for other people. Running again with the same epsilon gives the
+same answers and costs nothing, also where a winner was changed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `halftruth fit`."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
-    parser.add_argument("file", metavar="FILE", help="comparisons (CSV)")
+    parser.add_argument("file", metavar="FILE", help="comparisons")
     trusts = [trust.label for trust in SIGHT]
     parser.add_argument("--trust", choices=trusts, required=True, help="whom the labelers trust with their labels")
     parser.add_argument("--epsilon", metavar="E", help="level for each label; needed unless clear")
@@ -37,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bound", metavar="B", default=AUTO, help="scores of norm at most B, or none (clear: none; else 2 sqrt(items))"
     )
+    add_claim_arguments(parser)
     local = WAYS[Trust.LOCAL][1]
     parser.add_argument("--estimator", choices=local, help=f"for --trust local ({local[0]})")
     parser.add_argument("--state", metavar="DIR", help="folder of the ledgers (the user's state folder)")
@@ -44,24 +47,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--coins", choices=["os", "addressed"], default="os", help="addressed: the same at every run")
     parser.add_argument("--seed", metavar="N", help="of addressed coins")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    add_column_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Run `halftruth fit`: exit code 0 done, 1 no estimate; StudyError is wrong use or a file that does not read."""
     request = read_request(args)
     from client.ledger_store import LedgerUnavailable
-    from client.sources.loading import read_table
-    from client.sources.reading import SourceError
     from server.estimators.newton import EstimationError
     from server.release_file import LedgerError
     from server.rounds import RoundFailed
     from studies.fit.round import fit
     from studies.fit.show import as_json, show
 
-    try:
-        table = read_table(request.path, request.public)
-    except SourceError as error:
-        raise StudyError(str(error)) from None
+    table = read_file(args)
+    tell(table, wanted(args))
     try:
         found = fit(request, table)
     except (EstimationError, LedgerError, LedgerUnavailable, RoundFailed) as error:
@@ -77,10 +77,9 @@ def main(args: argparse.Namespace) -> int:
 def read_request(args: argparse.Namespace) -> Request:
     """The flags as one checked request; raises StudyError where they do not fit together."""
     path = Path(args.file)
-    if not path.is_file():
-        raise StudyError(f"{path}: expected a file of comparisons, found none")
     trust = Trust.parse(args.trust)
     _refuse_unfitting(args, trust)
+    ties, (unit, cap) = read_ties(args, trust), read_unit(args, trust)
     try:
         return Request(
             path=path,
@@ -92,6 +91,10 @@ def read_request(args: argparse.Namespace) -> Request:
             state=_state(args.state),
             public=args.public_data,
             seed=None if args.seed is None else _seed(args.seed),
+            ties=ties,
+            ties_public=args.ties_public,
+            unit=unit,
+            cap=cap,
         )
     except StudyError:
         raise

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from protocol.terms import TIE
 from server.estimators.newton import EstimationError
 from studies.terminal import printable
 
@@ -23,10 +24,11 @@ def groups(names: Names, pairs: Pairs) -> list[list[str]]:
 def require_minimiser(names: Names, pairs: Pairs, labels: NDArray[np.uint8]) -> None:
     """Raise EstimationError unless every item beats every other, directly or through others.
 
-    Exactly then the likelihood of clear labels (1: the second of a pair won) has a maximum without a ball.
+    Exactly then the likelihood of clear labels (1: the second of a pair won, 2: a tie) has a maximum without a ball.
     Source: Ford 1957, Solution of a ranking problem from binary comparisons.
     """
     won = np.where(labels[:, None] == 1, pairs[:, ::-1], pairs)
+    won = np.concatenate([won, won[labels == TIE][:, ::-1]])  # half a win each
     strong = _components(names, won, "strong")
     if len(strong) > 1:
         raise EstimationError(

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from protocol.messages import Ties
+from protocol.privacy import Unit
 from protocol.study import Arm
 from protocol.trust import Trust
 
@@ -20,7 +22,8 @@ AUTO, NONE = "auto", "none"  # bounds that are not numbers
 class Request:
     """One fit: `epsilon` None makes no claim; `bound` is a number, AUTO or NONE; `seed` None takes the system's coins.
 
-    `public` says that the labels are no secret. Ledgers live in the folder `state`.
+    `public` says that the labels are no secret, `ties_public` which of them are ties. With the unit LABELER the first
+    `cap` labels of each labeler count. Ledgers live in the folder `state`.
     """
 
     path: Path
@@ -32,6 +35,10 @@ class Request:
     state: Path
     public: bool
     seed: int | None
+    ties: Ties
+    ties_public: bool = False
+    unit: Unit = Unit.LABEL
+    cap: int = 0
 
     @property
     def asked(self) -> Arm:

@@ -1,6 +1,5 @@
 """One task to one node: the file's labels cross the border as in a study, and the server estimates."""
 
-import hashlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +7,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import numpy as np
 
 from client.labeler import Node, answer
 from client.ledger import DiskLedger
@@ -17,9 +18,7 @@ from client.sources.table import Table
 from protocol.codec import encode_task, identity
 from protocol.decimals import decimal
 from protocol.messages import Task
-from protocol.problem import Problem
 from protocol.store import FeatureStore
-from protocol.study import Cell, Grid, Study
 from protocol.trust import Trust
 from server.curator import Curator, LiveCurator, SimulatedCurator
 from server.estimators import ESTIMATORS
@@ -29,9 +28,9 @@ from server.outcome import Outcome, outcomes
 from server.release import ReleaseLedger
 from server.release_file import LedgerError, read_releases
 from server.rounds import listen, options
-from server.tasks import offers
 from studies.fit.graph import describe, groups, require_minimiser
 from studies.fit.request import AUTO, NONE, Request
+from studies.fit.task import study_and_task
 
 CURATOR = "curator.sqlite"  # beside the labelers' ledger
 
@@ -53,54 +52,38 @@ def fit(request: Request, table: Table) -> Fit:
     """Ask the file's node once and estimate.
 
     The ball is the server's business and not in the task: for another one the same reports, or the same release, serve.
-    Guarantee: that of the outcome's claim; unit: one label (a labeler's answers about one pair are one label).
+    Guarantee: that of the outcome's claim; unit: one label (a labeler's answers about one pair are one label), or all
+    labels of a labeler.
     Raises StudyError for a claim that cannot be kept, RoundFailed for a refusal, EstimationError where there is no
     estimate, LedgerUnavailable and LedgerError.
     """
-    problem = Problem(len(table.items), "items", sum_zero=True, bound=None, design=table.pairs)
-    study = _study(request, problem)
-    bound = _bound(request, len(table.items))
-    task = _task(study, table)
-    with _parts(request, table) as (node, ledger, server):
+    table = replace(table, rows_held=np.arange(len(table.pairs)))  # a node's file alone is a whole
+    problem, bound = table.problem, _bound(request, table)
+    study, task = study_and_task(request, table)
+    with _parts(request, table, task) as (node, ledger, server):
         if isinstance(server.curator, LiveCurator):
             _check_release(task, ledger)
         before = _paid(ledger)
         heard = listen([task], lambda raws: [answer(raw, node) for raw in raws])[task]
         seen = Workspace(evidence(server, heard, server.designs(problem, heard.task.n, 0)))
         charged = _paid(ledger) - before
-    if request.trust is Trust.CLEAR and bound is None:
+    if request.trust is Trust.CLEAR and bound is None and table.features is None:
         _check_minimiser(table, heard)
-    arm = replace(request.asked, estimator=request.estimator)
+    arm = replace(study.arms[0], estimator=request.estimator)
     estimate = ESTIMATORS[arm.estimator](seen, options(replace(problem, bound=bound), arm))
     outcome = next(outcomes(study, arm, 0, heard, estimate))
     return Fit(request, table, heard.task, outcome, bound, _warnings(table, outcome), charged)
 
 
-def _study(request: Request, problem: Problem) -> Study:
-    """A study of one cell, without a seed: the same file and levels are the same task at every run."""
-    levels = () if request.epsilon is None else (request.epsilon,)
-    failures = () if request.delta is None else (request.delta,)
-    assert problem.design is not None
-    return Study("fit", 0, 1, problem, Grid((len(problem.design),), levels, failures), (request.asked,))
-
-
-def _task(study: Study, table: Table) -> Task:
-    """The study's only task, for every row in clear and for one row of each label under a claim.
-
-    Item numbers alone do not tell two files apart, and a ledger answers a task that it knows with its old reply: the
-    fingerprint also covers whose labels about what are asked (hashes of public columns; no name is sent).
-    """
-    (offer,) = offers(study, Cell(study.grid.n[0], 0, 1))
-    assert offer.task is not None
-    whose = hashlib.sha256(study.fingerprint + b"".join(table.identities)).digest()
-    return replace(offer.task, study=whose, rows=table.rows(offer.task))
-
-
 @contextmanager
-def _parts(request: Request, table: Table) -> Iterator[tuple[Node, Path, Server]]:
+def _parts(request: Request, table: Table, task: Task) -> Iterator[tuple[Node, Path, Server]]:
     """The node, its ledger's path, and the server. Where no label pays, ledgers are gone after the run."""
     policy = Policy(
-        trusts=frozenset({request.trust}), mechanisms=frozenset({request.asked.mechanism}), max_epsilon=request.epsilon
+        trusts=frozenset({request.trust}),
+        mechanisms=frozenset(item.name for item in task.menu),
+        max_epsilon=request.epsilon,
+        units=frozenset({request.unit}),
+        ties_public=request.ties_public,
     )
     features = FeatureStore(None)
     with TemporaryDirectory() as fleeting:
@@ -140,22 +123,31 @@ def _paid(ledger: Path) -> int:
     return sum(entry.labels for entry in read_entries(ledger))
 
 
-def _bound(request: Request, items: int) -> Decimal | None:
-    """The radius of the ball: by default none in clear and 2 sqrt(items) under a claim."""
+def _bound(request: Request, table: Table) -> Decimal | None:
+    """The radius of the ball: by default none in clear; under a claim one that lets |theta . x| be some 2 sqrt(2).
+
+    With x one-hot that is 2 sqrt(items).
+    """
     if request.bound == NONE or (request.bound == AUTO and request.trust is Trust.CLEAR):
         return None
-    return decimal(2 * math.sqrt(items) if request.bound == AUTO else request.bound, "--bound")
+    if request.bound != AUTO:
+        return decimal(request.bound, "--bound")
+    if table.features is None:
+        return decimal(2 * math.sqrt(len(table.items)), "--bound")
+    x = table.problem.design
+    assert x is not None
+    return decimal(2 * math.sqrt(2 * x.shape[1] / float((x.astype(float) ** 2).sum(axis=1).mean())), "--bound")
 
 
 def _check_minimiser(table: Table, heard: Heard) -> None:
     assert heard.collected.symbols is not None
-    require_minimiser(table.items, table.pairs, heard.collected.symbols[0])
+    require_minimiser(table.items, table.pairs[heard.collected.rows], heard.collected.symbols[0])
 
 
 def _warnings(table: Table, outcome: Outcome) -> tuple[str, ...]:
     found = list(outcome.warnings)
     parts = groups(table.items, table.pairs)
-    if len(parts) > 1:
+    if len(parts) > 1 and table.features is None:
         found.append(
             f"nobody compared items of these {len(parts)} groups with each other: {describe(parts)}; ranks between "
             "groups mean nothing"

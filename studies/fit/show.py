@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from protocol.decimals import canonical
-from protocol.messages import Coins
+from protocol.messages import Coins, Ties
+from protocol.privacy import Unit
 from protocol.trust import SIGHT
 from studies.fit.round import Fit
 from studies.terminal import print_line, print_table, rounded_up
@@ -27,21 +29,46 @@ class Line:
 
 def ranking(found: Fit) -> list[Line]:
     """Items by falling estimate; comparisons are those that were asked for, whatever their answers."""
-    outcome, table = found.outcome, found.table
+    outcome, table, estimates = found.outcome, found.table, scores(found)
     assert found.task.rows is not None
     asked = table.pairs[found.task.rows.numbers()]
     comparisons = np.bincount(asked.ravel(), minlength=len(table.items))
-    order = sorted(range(len(table.items)), key=lambda item: (-outcome.theta[item], table.items[item]))
+    order = sorted(range(len(table.items)), key=lambda item: (-estimates[item], table.items[item]))
+    # An item that is described by features has no interval of its own: that of its score needs all covariances.
+    low, high = (None, None) if table.features is not None else (outcome.ci_low, outcome.ci_high)
     return [
         Line(
             rank=rank,
             item=table.items[item],
-            estimate=float(outcome.theta[item]),
-            low=None if outcome.ci_low is None else float(outcome.ci_low[item]),
-            high=None if outcome.ci_high is None else float(outcome.ci_high[item]),
+            estimate=float(estimates[item]),
+            low=None if low is None else float(low[item]),
+            high=None if high is None else float(high[item]),
             comparisons=int(comparisons[item]),
         )
         for rank, item in enumerate(order, start=1)
+    ]
+
+
+def scores(found: Fit) -> NDArray[np.float64]:
+    """The estimate of each item: its own, or phi . theta where items are described by features."""
+    theta, features = found.outcome.theta, found.table.features
+    return theta if features is None else features @ theta
+
+
+def coefficients(found: Fit) -> list[dict[str, object]]:
+    """What a unit of each feature adds to a score, with its interval; nothing where items have a score each."""
+    outcome, table = found.outcome, found.table
+    if table.features is None:
+        return []
+    low, high = outcome.ci_low, outcome.ci_high
+    return [
+        {
+            "feature": name,
+            "estimate": float(outcome.theta[place]),
+            "low": None if low is None else float(low[place]),
+            "high": None if high is None else float(high[place]),
+        }
+        for place, name in enumerate(table.feature_names)
     ]
 
 
@@ -49,6 +76,11 @@ def show(found: Fit) -> None:
     """Print the ranking, the guarantee, and what the labels paid."""
     columns = ("rank", "item", "estimate", "95 % interval", "comparisons")
     print_table(columns, map(_cells, ranking(found)), left=["item"])
+    if weights := coefficients(found):
+        cells = [
+            (line["feature"], f"{line['estimate']:+.4g}", _interval(line["low"], line["high"])) for line in weights
+        ]
+        print_table(("feature", "estimate", "95 % interval"), cells, left=["feature"])
     for text in (facts(found), guarantee(found), cost(found)):
         print_line(text)
     for warning in found.warnings:
@@ -59,8 +91,12 @@ def facts(found: Fit) -> str:
     """Counts of the file, all public, and how the estimate was made."""
     table, outcome = found.table, found.outcome
     ball = "no ball" if found.bound is None else f"ball of radius {float(found.bound):.4g}"
+    counted = ""
+    if found.request.cap:
+        assert found.task.rows is not None
+        counted = f", {found.task.rows.count} count: the first {found.request.cap} of each labeler"
     return (
-        f"{len(table.pairs)} rows, {table.label_count} labels of {len(table.labelers)} labelers; "
+        f"{len(table.pairs)} rows, {table.label_count} labels of {len(table.labelers)} labelers{counted}; "
         f"{outcome.arm.name}, {ball}"
     )
 
@@ -75,6 +111,8 @@ def guarantee(found: Fit) -> str:
     parts = [f"Guarantee: {outcome.claim}"]
     if outcome.computed_epsilon is not None:
         parts.append(f"level of the executed table: {rounded_up(outcome.computed_epsilon)}")
+    if found.request.ties is Ties.DROP:
+        parts.append("which answers are ties is public")
     parts.append(f"coins: {outcome.coins}")
     return "; ".join(parts)
 
@@ -87,7 +125,9 @@ def cost(found: Fit) -> str:
     ledger = request.state / "ledger.sqlite"
     if not found.charged:
         return f"Nothing charged: the labels paid for these answers before. Ledger: {ledger}"
-    return f"Charged: {found.charged} labels, {_level(request.epsilon, request.delta)} each. Ledger: {ledger}"
+    level = _level(request.epsilon, request.delta)
+    each = f"each labeler at most {level}" if request.unit is Unit.LABELER else f"{level} each"
+    return f"Charged: {found.charged} labels, {each}. Ledger: {ledger}"
 
 
 def as_json(found: Fit) -> str:
@@ -113,14 +153,20 @@ def as_json(found: Fit) -> str:
         "state": str(request.state) if request.budgeted else None,
         "hit_boundary": outcome.hit_boundary,
         "warnings": list(found.warnings),
+        "ties": request.ties.name.lower(),
+        "cap": request.cap or None,
+        "coefficients": coefficients(found),
         "ranking": [vars(line) for line in ranking(found)],
     }
     return json.dumps(content, indent=2, ensure_ascii=False)
 
 
 def _cells(line: Line) -> tuple[object, ...]:
-    interval = "-" if line.low is None else f"{line.low:+.3f} .. {line.high:+.3f}"
-    return line.rank, line.item, f"{line.estimate:+.3f}", interval, line.comparisons
+    return line.rank, line.item, f"{line.estimate:+.3f}", _interval(line.low, line.high), line.comparisons
+
+
+def _interval(low: object, high: object) -> str:
+    return "-" if low is None else f"{low:+.3f} .. {high:+.3f}"
 
 
 def _level(epsilon: Decimal | None, delta: Decimal | None) -> str:

@@ -1,6 +1,7 @@
 """`halftruth fit` on real files: against another implementation, twice, and used wrongly."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from client.labeler import Node, answer
+from client.ledger_view import read_entries, read_labelers
 from client.sources.loading import read_table
+from protocol.privacy import Unit
 from server.release_file import read_releases
 from studies.cli import main
 from studies.fit import round as fit_round
@@ -181,6 +184,66 @@ def test_a_label_in_two_rows_pays_once(tmp_path: Path, capsys: pytest.CaptureFix
     assert [line["comparisons"] for line in run(capsys, votes, "--trust", "clear")["ranking"]] == [4, 4]
 
 
+TIED = ("r1,x,y,x", "r1,y,z,tie", "r1,x,z,z", "r2,x,y,y", "r2,y,z,z", "r2,z,x,tie", "r3,x,y,x")
+
+
+def test_a_clear_tie_is_half_a_win_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same maximum as of all rows twice, ties once for each side."""
+    wins = [row for row in TIED for _ in range(2) if "tie" not in row]
+    wins += ["r1,y,z,y", "r1,y,z,z", "r2,z,x,z", "r2,z,x,x"]
+    found = run(capsys, write(tmp_path, *TIED), "--trust", "clear")
+    doubled = run(capsys, write(tmp_path, *wins), "--trust", "clear")
+    assert np.abs(scores(found) - scores(doubled)).max() < 1e-12
+    assert found["ties"] == "half"
+    for ties, comparisons in (("coin", 7), ("drop", 5)):
+        found = run(capsys, write(tmp_path, *TIED), "--trust", "clear", "--ties", ties, "--bound", "5")
+        assert sum(line["comparisons"] for line in found["ranking"]) == 2 * comparisons
+
+
+@pytest.mark.parametrize(("trust", "ties"), [("local", "coin"), ("central", "coin"), ("central", "half")])
+def test_ties_under_a_claim_cost_no_more_and_show_nothing(
+    trust: str, ties: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--trust", trust, "--epsilon", "1", "--ties", ties, "--state", tmp_path / "state")
+    first = run(capsys, write(tmp_path, *TIED), *words)
+    assert (first["claimed_epsilon"], first["charged_labels"], first["ties"]) == (1, 7, ties)
+    assert sum(line["comparisons"] for line in first["ranking"]) == 14
+    # Another file about the same labels, without ties, is answered from the ledger: the same bytes.
+    second = run(capsys, write(tmp_path, *(row.replace("tie", "z") for row in TIED)), *words)
+    assert (second["charged_labels"], second["ranking"]) == (0, first["ranking"])
+
+
+def test_ties_are_dropped_under_a_claim_only_where_they_are_public(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    votes = write(tmp_path, *TIED)
+    words = ("--trust", "local", "--epsilon", "1", "--ties", "drop")
+    assert main(["fit", str(votes), *words, "--state", str(tmp_path)]) == 2
+    assert "--ties-public" in capsys.readouterr().err
+    found = run(capsys, votes, *words, "--ties-public", "--state", tmp_path / "state")
+    assert found["charged_labels"] == 5
+    assert "which answers are ties is public" in found["guarantee"]
+
+
+@pytest.mark.parametrize("trust", ["local", "central"])
+def test_a_labeler_never_pays_more_than_the_claim(
+    trust: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = (write(tmp_path, *TIED), "--trust", trust, "--epsilon", "1", "--unit", "labeler", "--cap", "2")
+    found = run(capsys, *words, "--state", tmp_path / "state")
+    assert (found["claimed_epsilon"], found["unit"], found["charged_labels"]) == (1, "labeler", 5)
+    assert found["neighbours"] == "replace all labels of one labeler"
+    spent = {spent.labeler: spent.epsilon for spent in read_labelers(tmp_path / "state" / "ledger.sqlite")}
+    paid = {"local": Decimal("0.5"), "central": Decimal(1)}[trust]
+    assert spent == {"r1": 1, "r2": 1, "r3": paid}
+    (entry,) = read_entries(tmp_path / "state" / "ledger.sqlite")
+    assert (entry.unit, entry.epsilon) == (Unit.LABELER, paid)
+    if trust == "local":
+        assert 0.99 < found["computed_epsilon"] <= 1
+    again = run(capsys, *words, "--state", tmp_path / "state")
+    assert (again["charged_labels"], again["ranking"]) == (0, found["ranking"])
+
+
 def test_no_finite_estimate_is_an_error_that_names_the_groups(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -237,6 +300,11 @@ def test_a_ledger_that_cannot_be_kept_answers_nothing(tmp_path: Path, capsys: py
         (["--trust", "central", "--epsilon", "1", "--delta", "1e-61"], "delta >= 1E-60"),
         (["--trust", "central", "--epsilon", "1", "--estimator", "rr-mle"], "--estimator"),
         (["--trust", "clear", "--bound", "0"], "--bound"),
+        (["--trust", "local", "--epsilon", "1", "--ties", "half"], "--ties half"),
+        (["--trust", "clear", "--unit", "labeler", "--cap", "2"], "--unit labeler"),
+        (["--trust", "local", "--epsilon", "1", "--unit", "labeler"], "--cap"),
+        (["--trust", "local", "--epsilon", "1", "--unit", "labeler", "--cap", "0"], "--cap"),
+        (["--trust", "local", "--epsilon", "1", "--cap", "2"], "--cap"),
         (["--trust", "clear", "--bound", "inf"], "--bound"),
         (["--trust", "local", "--epsilon", "1", "--coins", "addressed", "--seed", "7"], "--public-data"),
         (["--trust", "local", "--epsilon", "1", "--coins", "addressed", "--public-data"], "--seed"),

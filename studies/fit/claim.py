@@ -1,0 +1,59 @@
+"""What a fit claims and what becomes of ties: the flags, and what of them fits together."""
+
+import argparse
+
+from protocol.messages import Ties
+from protocol.privacy import Unit
+from protocol.strict import StudyError
+from protocol.trust import Trust
+
+TIES = {ties.name.lower(): ties for ties in (Ties.COIN, Ties.HALF, Ties.DROP)}
+UNITS = {unit.label: unit for unit in (Unit.LABEL, Unit.LABELER)}
+MOST_LABELS = (1 << 32) - 1
+
+
+def add_claim_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ties and of the unit."""
+    parser.add_argument(
+        "--ties",
+        choices=list(TIES),
+        help="a tie is decided by a fair coin (default under a claim), is half a win each (default in clear), "
+        "or is left out",
+    )
+    parser.add_argument(
+        "--ties-public", action="store_true", help="it is no secret which answers are ties: allows --ties drop"
+    )
+    parser.add_argument(
+        "--unit", choices=list(UNITS), default="label", help="what the claim protects: one label, or all of a labeler"
+    )
+    parser.add_argument("--cap", metavar="M", help="for --unit labeler: the first M labels of each labeler count")
+
+
+def read_ties(args: argparse.Namespace, trust: Trust) -> Ties:
+    """What becomes of ties; raises StudyError where it would break the claim or cannot be done."""
+    clear = trust is Trust.CLEAR
+    ties = TIES[args.ties] if args.ties else Ties.HALF if clear else Ties.COIN
+    if ties is Ties.HALF and trust is Trust.LOCAL:
+        raise StudyError("--ties half: half a win cannot be randomised: use coin, which costs nothing")
+    if ties is Ties.DROP and not clear and not args.ties_public:
+        raise StudyError(
+            "--ties drop: which answers are missing would tell which are ties: use coin, or say --ties-public if that "
+            "is no secret"
+        )
+    return ties
+
+
+def read_unit(args: argparse.Namespace, trust: Trust) -> tuple[Unit, int]:
+    """The unit and its cap, 0 for none; raises StudyError where they do not fit."""
+    unit = UNITS[args.unit]
+    if unit is Unit.LABEL:
+        if args.cap is not None:
+            raise StudyError("--cap: only --unit labeler has one: leave it out")
+        return unit, 0
+    if trust is Trust.CLEAR:
+        raise StudyError("--unit labeler: a clear fit makes no claim: leave it out, or choose another --trust")
+    if args.cap is None:
+        raise StudyError("--unit labeler: expected --cap M, how many labels of each labeler count, such as --cap 20")
+    if not (args.cap.isascii() and args.cap.isdecimal() and 1 <= int(args.cap) <= MOST_LABELS):
+        raise StudyError(f"--cap: expected an integer >= 1, got {args.cap!r}")
+    return unit, int(args.cap)

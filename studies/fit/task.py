@@ -1,0 +1,80 @@
+"""The one task of a fit: what is asked of a file's labels, and under which claim."""
+
+import hashlib
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.rows import answerable, within_cap
+from client.sources.table import Table
+from protocol.decimals import decimal
+from protocol.features import reduced_rows
+from protocol.messages import Runs, Task
+from protocol.privacy import Unit
+from protocol.strict import StudyError
+from protocol.study import Arm, Cell, Grid, Study
+from protocol.trust import Trust
+from server.clipping import best_radius
+from server.mechanisms import CENTRAL
+from server.tasks import for_labelers, offers, with_ties
+from studies.fit.request import Request
+
+CLIPPED = "gaussian-statistic-clipped"
+
+
+def study_and_task(request: Request, table: Table) -> tuple[Study, Task]:
+    """A study of one cell without a seed, and its task: the same file and claim are the same task at every run.
+
+    Every row in clear; under a claim one row of each label, and the first of each labeler's where there is a cap.
+    Item numbers alone do not tell two files apart, and a ledger answers a task that it knows with its old reply: the
+    fingerprint also covers whose labels about what are asked (hashes of public columns; no name is sent).
+    Raises StudyError for a claim that cannot be kept, or a file without a row to ask for.
+    """
+    arm = _arm(request, table)
+    levels = () if request.epsilon is None else (request.epsilon,)
+    failures = () if request.delta is None else (request.delta,)
+    study = Study("fit", 0, 1, table.problem, Grid((len(table.pairs),), levels, failures), (arm,))
+    (offer,) = offers(study, Cell(study.grid.n[0], 0, 1))
+    assert offer.task is not None
+    task = with_ties(offer.task, request.ties)
+    if request.unit is Unit.LABELER:
+        try:
+            task = for_labelers(task, request.cap, labeler_groups(table))
+        except ValueError as error:
+            raise StudyError(f"--cap: {error}") from None
+    rows = answerable(task, table)
+    if not len(rows):
+        raise StudyError(f"{table.path}: expected at least one answer that counts, found none")
+    whose = hashlib.sha256(study.fingerprint + b"".join(table.identities)).digest()
+    return study, replace(task, study=whose, rows=Runs.of(rows.tolist()))
+
+
+def labeler_groups(table: Table) -> NDArray[np.int32]:
+    """Numbers of labelers, in the order in which the file first names them: no order of names is in them."""
+    _, first, place = np.unique(table.owners, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int32)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[place]
+
+
+def _arm(request: Request, table: Table) -> Arm:
+    """The arm that is asked: contributions of labelers are clipped where a noisy sum protects them."""
+    if request.trust is not Trust.CENTRAL or request.unit is not Unit.LABELER:
+        return request.asked
+    assert request.epsilon is not None and request.delta is not None
+    first = np.flatnonzero(table.first)  # the cap counts before ties are left out: its rows are public
+    rows = first[within_cap(table.owners[first], request.cap)]
+    problem = table.problem
+    reduced = reduced_rows(problem, 0, len(table.pairs), 0, 0, len(table.pairs))[rows]
+    multiplier = _noise_multiplier(request.epsilon, request.delta)
+    radius = best_radius(reduced, labeler_groups(table)[rows], multiplier)
+    return Arm(Trust.CENTRAL, CLIPPED, "mle", (("radius", decimal(f"{radius:.6g}", "radius")),))
+
+
+def _noise_multiplier(epsilon: Decimal, delta: Decimal) -> float:
+    try:
+        return CENTRAL[CLIPPED].noise_multiplier(epsilon, delta)
+    except ValueError as error:
+        raise StudyError(str(error)) from None
