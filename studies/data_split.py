@@ -29,7 +29,8 @@ examples:
 
 DIR/node-0, node-1, ... get votes.csv, the rows of the node's labelers with their numbers in the whole file; items.csv,
 the public list of items; and node.toml, whose policy answers randomised labels only. DIR/server gets design.npy, the
-public pairs of all rows: what a server needs to ask. Give each node its own folder, and nobody the others'."""
+public pairs of all rows: what a server needs to ask. Give each node its own folder, and nobody the others'. Where nodes
+answer in clear, rows without a winner are left out: a run that insists on every row (strict) then fails."""
 
 NODE, SERVER = "node-{}", "server"
 VOTES, ITEMS, NODE_FILE, DESIGN = "votes.csv", "items.csv", "node.toml", "design.npy"

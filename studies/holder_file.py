@@ -19,7 +19,7 @@ shown: who answered (labeler, worker, judge, ...), two items (item_a item_b, mod
 both_bad, ...), 1, 0 and -1, or nothing where the answer is missing. Or who lost and who won (loser winner, bottom_item
 top_item, rejected chosen). Answers of one labeler about one pair are one label, unless a question tells them apart
 (question, question_id, prompt, turn, ...). Items and the order of lines are public: a file sorted by answers tells
-them."""
+them. With --labeler none a row is known by its place: add new ones at the end."""
 
 
 def add_column_arguments(parser: argparse.ArgumentParser) -> None:
