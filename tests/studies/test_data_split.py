@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from client.labeler import Node, answer
 from client.ledger import DiskLedger
 from client.node_file import build, read_node
+from client.policy import Policy
 from client.sources.columns import Wanted
 from client.sources.loading import read_table
 from client.sources.table import Table
-from protocol.messages import Mechanism, Task
+from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
 from protocol.store import FeatureStore
 from protocol.study import Arm
@@ -26,7 +27,7 @@ from server.collect import Collected
 from server.estimators import ESTIMATORS
 from server.estimators.workspace import Workspace
 from server.evidence import Server, evidence
-from server.rounds import complete, listen, options
+from server.rounds import RoundFailed, complete, listen, options, quorum
 from studies.cli import main
 from studies.fit.request import WAYS
 from studies.terminal import printable
@@ -134,6 +135,37 @@ def test_a_federation_gives_the_clear_estimate_of_the_file_bit_for_bit(
     one = Node(table, build(read_node(files[0]), {}).policy, DiskLedger(tmp_path / "ledger"), "os", FeatureStore(None))
     federated = estimate(task, [build(read_node(file), {}) for file in files])
     assert federated.tobytes() == estimate(task, [one]).tobytes()
+
+
+def test_ties_and_missing_winners_are_federated_too(shared_data: Path, tmp_path: Path) -> None:
+    """Ties count half. Rows without a winner are not sent in clear, so a round that insists on every row fails."""
+    path = shared_data / "pairwise" / "cems_choice_ties.csv"
+    files = split(tmp_path, path, 3, "--trust", "clear")
+    table, nodes = read_table(path, False), [build(read_node(file), {}) for file in files]
+    task = replace(whole(table, Trust.CLEAR), ties=Ties.HALF)
+    one = Node(table, nodes[0].policy, DiskLedger(tmp_path / "ledger"), "os", FeatureStore(None))
+    assert estimate(task, nodes, quorum).tobytes() == estimate(task, [one], quorum).tobytes()
+    with pytest.raises(RoundFailed, match=r"expected 4545 rows .* got 4454"):
+        estimate(task, nodes)
+
+
+def test_coins_follow_the_rows_of_the_whole_file(tmp_path: Path) -> None:
+    """Public data with addressed coins: every label is randomised as in the one file."""
+    files = split(tmp_path, VOTES, 3, "--public-data")
+    for file in files:
+        text = file.read_text("utf-8").replace('entropy = "os"', 'entropy = "addressed"\nseed = 7')
+        file.write_text(text, encoding="utf-8")
+    table = read_table(tmp_path / "votes.csv", public=True)
+    one = Node(table, Policy(), DiskLedger(tmp_path / "ledger"), "addressed", FeatureStore(None), 7)
+    seen: list[bytes] = []
+
+    def check(task: Task, collected: Collected, unread: object) -> None:
+        assert collected.symbols is not None
+        seen.append(collected.symbols.tobytes())
+
+    for nodes in ([one], [build(read_node(file), {}) for file in files]):
+        estimate(whole(table, Trust.LOCAL), nodes, check)
+    assert seen[0] == seen[1]
 
 
 def test_a_federation_answers_a_local_task_once(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_an_archive_holds_items_and_features(tmp_path: Path) -> None:
             ("size", "weight"),
             "item 'z', column weight: expected a finite number, got an empty cell: .*--features-co",
         ),
-                (CSV, ("size", "height"), "header: expected one column 'height', got the columns id, size"),
+        (CSV, ("size", "height"), "header: expected one column 'height', got the columns id, size"),
         ("id,a\nx,nan\n", None, "item 'x', column a: expected a finite number, got 'nan'"),
         ("id,a\nx,1e999\n", None, "item 'x', column a: expected a finite number"),
         ("id,a\nx,1\nx,2\n", None, "expected every item once, got 'x' again"),
