@@ -107,13 +107,25 @@ def _unpacked_zstd(raw: bytes, path: Path) -> bytes:
             return bytes(module.decompress(raw))
         except ModuleNotFoundError:
             module = import_module("zstandard")
-            return bytes(module.ZstdDecompressor().stream_reader(io.BytesIO(raw), read_across_frames=True).read())
+            return _frames(module.ZstdDecompressor, raw)
     except ModuleNotFoundError:
         raise SourceError(
             f"{path}: expected the package zstandard, which reads this zst file: pip install 'halftruth[zst]'"
         ) from None
-    except module.ZstdError as error:
+    except (module.ZstdError, EOFError) as error:
         raise SourceError(f"{path}: expected a whole zst file, got a damaged one ({error})") from None
+
+
+def _frames(decompressor: Callable[[], Any], raw: bytes) -> bytes:
+    """One frame after the other: the package's own reader takes the end of the bytes for the end of a frame."""
+    parts = []
+    while raw:
+        frame = decompressor().decompressobj()
+        parts.append(frame.decompress(raw))
+        if not frame.eof:
+            raise EOFError("it ends too early")
+        raw = frame.unused_data
+    return b"".join(parts)
 
 
 def _delimited(text: str, path: Path) -> Records:

@@ -114,6 +114,18 @@ def test_what_is_no_usable_file(tmp_path: Path, raw: bytes, message: str) -> Non
     assert str(tmp_path / "votes") in str(caught.value)
 
 
+@pytest.mark.parametrize("cut", [1, 4, 100, 1000])
+def test_a_compressed_file_that_ends_too_early_is_not_read_in_part(tmp_path: Path, cut: int) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    text = "labeler,item_a,item_b,winner\n" + "".join(f"r{row},x{row % 97},y,tie\n" for row in range(50_000))
+    for compress in (gzip.compress, zstandard.compress):
+        raw = compress(text.encode())
+        assert len(read_records(write(tmp_path, raw))) == 50_000
+        for damaged in (raw[:-cut], raw + raw[:-cut]):
+            with pytest.raises(SourceError, match="got a damaged one"):
+                read_records(write(tmp_path, damaged))
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
