@@ -13,7 +13,8 @@ from protocol.features import differences, group_weights, norms, split_groups, w
 from protocol.messages import Task
 from protocol.problem import Problem
 from protocol.store import FeatureStore
-from server.estimators.features import Features
+from server.estimators.features import Features, PairFeatures
+from server.kernels_pairs import Pairs
 from server.mechanisms.sensitivity import largest_squared_norm, squared_group_norm
 
 Rows = NDArray[np.int64]
@@ -32,11 +33,15 @@ class Design:
     weights: NDArray[np.float64] | None = field(repr=False)
     exponent: int
     groups: Groups | None = field(default=None, repr=False)
+    pairs: Pairs | None = field(default=None, repr=False)
 
     @cached_property
     def features(self) -> Features:
-        """The rows as the kernels take them."""
-        return Features.of(self.rows, self.weights)
+        """The rows as the kernels take them: comparisons of items whose scores sum to zero by their `pairs`."""
+        if self.pairs is None:
+            return Features.of(self.rows, self.weights)
+        scales = np.empty(0) if self.weights is None else 1.0 / self.weights
+        return PairFeatures(self.pairs, self.rows.shape[1] + 1, scales)
 
     @cached_property
     def sensitivity_squared(self) -> int:
@@ -71,12 +76,18 @@ class Designs:
             if whose is None or radius is None:
                 whole = self._store.rounded(*place, exponent, radius)
                 weights = None if whole.weights is None else _taken(whole.weights, rows)
-                self._known[key] = Design(_taken(whole.rows, rows), weights, exponent, whose)
+                self._known[key] = Design(_taken(whole.rows, rows), weights, exponent, whose, self._pairs(rows))
             else:
                 own = _taken(self._store.reduced(*place), rows)
                 clipped = weighted(own, exponent, group_weights(own, whose, radius))
-                self._known[key] = Design(clipped.rows, clipped.weights, exponent, whose)
+                self._known[key] = Design(clipped.rows, clipped.weights, exponent, whose, self._pairs(rows))
         return self._known[key]
+
+    def _pairs(self, rows: Rows | None) -> Pairs | None:
+        design = self._problem.design
+        if design is None or self._problem.features != "items" or not self._problem.sum_zero:
+            return None
+        return _taken(design[: self._n].astype(np.int32, copy=False), rows)
 
     @cached_property
     def longest(self) -> float:

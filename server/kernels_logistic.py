@@ -30,17 +30,7 @@ def cumulant(columns: Array, scales: Array, u: Array) -> tuple[float, Array, Arr
         fill_index(columns, start, u, z[:count])
         for i in range(scale.size):
             z[i] *= scale[i]
-        for i in range(count):
-            size = abs(z[i])
-            t = exp_nonpositive(-size)
-            s = 1.0 / (1.0 + t)
-            slope[i] = math.copysign(0.5 * (1.0 - t) * s, z[i])
-            curvature[i] = t * s * s
-            first[i] = 1.0 + t
-            second[i] = 0.5 * size
-        for i in range(scale.size):
-            curvature[i] *= scale[i]
-            second[i] = (second[i] + log_one_plus(first[i] - 1.0)) / scale[i]
+        logistic_tile(z[:count], scale, slope, curvature, first, second)
         if scale.size == 0:
             value += sum_of_logs(first, count, 9)
         value += fold(second, count)
@@ -48,6 +38,25 @@ def cumulant(columns: Array, scales: Array, u: Array) -> tuple[float, Array, Arr
         add_moments(columns, start, curvature[:count], first, second, hessian)
     average(gradient, hessian, n)
     return value / n, gradient, hessian
+
+
+@compiled
+def logistic_tile(z: Array, scale: Array, slope: Array, curvature: Array, first: Array, second: Array) -> None:
+    """Of one tile of rows: sigma(z) - 1/2, sigma'(z) / w, and the parts of w log(2 cosh(z / 2)).
+
+    That is log(first) + second where `scale` is empty, else second alone.
+    """
+    for i in range(z.size):
+        size = abs(z[i])
+        t = exp_nonpositive(-size)
+        s = 1.0 / (1.0 + t)
+        slope[i] = math.copysign(0.5 * (1.0 - t) * s, z[i])
+        curvature[i] = t * s * s
+        first[i] = 1.0 + t
+        second[i] = 0.5 * size
+    for i in range(scale.size):
+        curvature[i] *= scale[i]
+        second[i] = (second[i] + log_one_plus(first[i] - 1.0)) / scale[i]
 
 
 @compiled

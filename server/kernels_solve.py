@@ -61,10 +61,11 @@ def inverse(matrix: Array, shift: float) -> tuple[Array, bool]:
     factor, result, unit = np.zeros((p, p)), np.zeros((p, p)), np.zeros(p)
     if not cholesky(matrix, shift, ROUNDING, factor):
         return result, False
-    for j in range(p):
+    for j in range(p):  # the solution's part from j on: the rest is known from earlier columns
+        row = result[j, j:]
         unit[j] = 1.0
-        solve_lower(factor, unit, result[j])
-        solve_upper(factor, result[j])
+        solve_lower(factor[j:, j:], unit[j:], row)
+        solve_upper(factor[j:, j:], row)
         unit[j] = 0.0
         for k in range(j):
             result[j, k] = result[k, j]

@@ -54,8 +54,8 @@ class Evidence:
             raise ValueError(f"expected contrast = 1 - 2 flip > 0 at flip = {self.flip}, got {self.contrast}")
         if not 0.0 <= self.noise_stddev < math.inf:
             raise ValueError(f"expected a finite noise_stddev >= 0, got {self.noise_stddev}")
-        if self.features is not None and self.features.columns.shape != (p, n):
-            raise ValueError(f"expected features of shape {(p, n)}, got {self.features.columns.shape}")
+        if self.features is not None and self.features.shape != (n, p):
+            raise ValueError(f"expected features of shape {(n, p)}, got {self.features.shape}")
 
 
 @dataclass(frozen=True)

@@ -1,67 +1,185 @@
 """Public features as the kernels take them, with what is computed from them alone."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
+from protocol.features import lift, project
 from server.kernels import Array, mean_moment
 from server.kernels_logistic import cumulant, variances
+from server.kernels_pairs import Pairs, add_pair_moments, pair_cumulant, pair_differences, pair_likelihood
+from server.kernels_randomized import likelihood
 
 _SAMPLE = 2048  # rows on which a fit starts, where there are four times as many
+_NONE = np.empty(0)
 
 
-@dataclass(frozen=True, eq=False)
-class Features:
-    """Rows v_i = w_i x_i as columns (p, n), with scales 1 / w_i (n,), or an empty array where all are one."""
+class Features(ABC):
+    """Rows v_i = w_i x_i of n comparisons in p reduced coordinates; scales 1 / w_i (n,), empty where all are one."""
 
-    columns: Array = field(repr=False)
-    scales: Array = field(repr=False)
+    scales: Array
 
-    @classmethod
-    def of(cls, rows: Array, weights: Array | None) -> Self:
+    @staticmethod
+    def of(rows: Array, weights: Array | None) -> "Features":
         """From rows (n, p) and weights (n,), None where all are one."""
-        return cls(np.array(rows.T, order="C"), np.empty(0) if weights is None else 1.0 / weights)
+        return DenseFeatures(np.array(rows.T, order="C"), _NONE if weights is None else 1.0 / weights)
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """(n, p)."""
 
     @property
     def count(self) -> int:
         """Number of rows n."""
-        return len(self.columns[0])
+        return self.shape[0]
+
+    @property
+    @abstractmethod
+    def reach(self) -> Array:
+        """At least max_i |x_ij| for every coordinate j, shape (p,)."""
+
+    @abstractmethod
+    def cumulant(self, u: Array) -> tuple[float, Array, Array]:
+        """A(u) = (1/n) sum w_i log(2 cosh(u . x_i / 2)), with gradient (p,) and Hessian (p, p)."""
+
+    @abstractmethod
+    def likelihood(
+        self, signs: Array, contrast: float, flip: float, observed: bool, u: Array
+    ) -> tuple[float, Array, Array]:
+        """Of reports about rows without weights: see `server.kernels_randomized.likelihood`."""
+
+    @abstractmethod
+    def moment(self, values: Array) -> Array:
+        """(1/n) sum_i values_i v_i v_i', shape (p, p)."""
+
+    @abstractmethod
+    def variances(self, u: Array) -> Array:
+        """sigma'(u . x_i), shape (n,)."""
+
+    @abstractmethod
+    def take(self, rows: slice) -> Self:
+        """Some of the rows."""
+
+    @cached_property
+    def sample(self) -> Self | None:
+        """Evenly spaced rows, enough for a start, or None where all rows are few."""
+        rows = max(_SAMPLE, 20 * self.shape[1])
+        return self.take(slice(None, None, self.count // rows)) if self.count >= 4 * rows else None
+
+    @cached_property
+    def second_moment(self) -> Array:
+        """(1/n) sum v_i v_i', shape (p, p)."""
+        return self.moment(np.ones(self.count))
+
+    def score_variance(self, u: Array, hessian: Array, excess: float) -> Array:
+        """(1/n) sum (sigma'(u . x_i) + excess) v_i v_i', shape (p, p); `hessian` is that of A near u."""
+        if self.scales.size:
+            return self.moment(self.variances(u) + excess)
+        return hessian + excess * self.second_moment if excess else hessian
+
+
+@dataclass(frozen=True, eq=False)
+class DenseFeatures(Features):
+    """Any rows, as columns (p, n)."""
+
+    columns: Array = field(repr=False)
+    scales: Array = field(repr=False)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, p)."""
+        return len(self.columns[0]), len(self.columns)
 
     @cached_property
     def reach(self) -> Array:
-        """max_i |x_ij| for every feature j, shape (p,)."""
+        """max_i |x_ij|."""
         sizes = np.abs(self.columns)
         if self.scales.size:
             sizes *= self.scales
         largest: Array = sizes.max(axis=1)
         return largest
 
-    @cached_property
-    def second_moment(self) -> Array:
-        """(1/n) sum v_i v_i', shape (p, p)."""
-        return mean_moment(self.columns, np.ones(self.count))
-
-    @cached_property
-    def sample(self) -> Self | None:
-        """Evenly spaced rows, enough for a start, or None where all rows are few."""
-        rows = max(_SAMPLE, 20 * len(self.columns))
-        return self._take(slice(None, None, self.count // rows)) if self.count >= 4 * rows else None
-
-    def head(self, count: int) -> Self:
-        """The first rows, at most `count`."""
-        return self._take(slice(count))
-
-    def _take(self, rows: slice) -> Self:
-        return type(self)(np.ascontiguousarray(self.columns[:, rows]), self.scales[rows].copy())
-
     def cumulant(self, u: Array) -> tuple[float, Array, Array]:
-        """A(u) = (1/n) sum w_i log(2 cosh(u . x_i / 2)), with gradient (p,) and Hessian (p, p)."""
+        """Of all coordinates of all rows."""
         return cumulant(self.columns, self.scales, u)
 
-    def score_variance(self, u: Array, hessian: Array, excess: float) -> Array:
-        """(1/n) sum (sigma'(u . x_i) + excess) v_i v_i', shape (p, p); `hessian` is that of A near u."""
-        if self.scales.size:
-            return mean_moment(self.columns, variances(self.columns, self.scales, u) + excess)
-        return hessian + excess * self.second_moment if excess else hessian
+    def likelihood(
+        self, signs: Array, contrast: float, flip: float, observed: bool, u: Array
+    ) -> tuple[float, Array, Array]:
+        """Of all coordinates of all rows."""
+        return likelihood(self.columns, signs, contrast, flip, observed, u)
+
+    def moment(self, values: Array) -> Array:
+        """Of all coordinates of all rows."""
+        return mean_moment(self.columns, values)
+
+    def variances(self, u: Array) -> Array:
+        """Of all rows."""
+        return variances(self.columns, self.scales, u)
+
+    def take(self, rows: slice) -> Self:
+        """Some of the rows, copied."""
+        return type(self)(np.ascontiguousarray(self.columns[:, rows]), self.scales[rows].copy())
+
+
+@dataclass(frozen=True, eq=False)
+class PairFeatures(Features):
+    """Comparisons of two out of many items whose scores sum to zero: x_i = Q'(e_second - e_first), pairs (n, 2).
+
+    A pass costs some operations a row, and d^2 for all, instead of p^2 a row. These x_i are not rounded to a grid: the
+    rounded ones that labels are summed on differ from them by a few parts in 10^13, far below any standard error.
+    """
+
+    pairs: Pairs = field(repr=False)
+    items: int
+    scales: Array = field(repr=False)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, p)."""
+        return len(self.pairs), self.items - 1
+
+    @cached_property
+    def reach(self) -> Array:
+        """Column j of Q holds j entries 1 / sqrt(j (j + 1)), then -j / sqrt(j (j + 1)): they differ by this at most."""
+        j = np.arange(1.0, self.items)
+        return np.sqrt((j + 1) / j)
+
+    def cumulant(self, u: Array) -> tuple[float, Array, Array]:
+        """By item, then projected."""
+        return _reduced(*pair_cumulant(self.pairs, self.scales, lift(u)))
+
+    def likelihood(
+        self, signs: Array, contrast: float, flip: float, observed: bool, u: Array
+    ) -> tuple[float, Array, Array]:
+        """By item, then projected."""
+        return _reduced(*pair_likelihood(self.pairs, signs, contrast, flip, observed, lift(u)))
+
+    def moment(self, values: Array) -> Array:
+        """By item, then projected."""
+        moments = np.zeros((self.items, self.items))
+        add_pair_moments(self.pairs, 0, values / self.scales**2 if self.scales.size else values, moments)
+        return _projected(moments / self.count)
+
+    def variances(self, u: Array) -> Array:
+        """Of all rows."""
+        return variances(pair_differences(self.pairs, lift(u))[None, :], _NONE, np.ones(1))
+
+    def take(self, rows: slice) -> Self:
+        """Some of the rows, copied."""
+        return type(self)(self.pairs[rows].copy(), self.items, self.scales[rows].copy())
+
+
+def _reduced(value: float, gradient: Array, moments: Array) -> tuple[float, Array, Array]:
+    return value, project(gradient[None, :])[0], _projected(moments)
+
+
+def _projected(moments: Array) -> Array:
+    """Q' M Q of a symmetric M (d, d), elementwise: no result depends on a library's order of sums."""
+    half = project(project(moments).T)
+    symmetric: Array = 0.5 * (half + half.T)
+    return symmetric

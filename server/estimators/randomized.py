@@ -9,7 +9,6 @@ from server.estimators.covariance import refuse_biased, sandwich, with_interval
 from server.estimators.newton import EstimationError, Minimum, descend
 from server.estimators.workspace import Workspace
 from server.kernels import Array
-from server.kernels_randomized import likelihood
 from server.kernels_solve import dot, is_definite
 
 _SAFE_PIVOT = 1e-3  # share of its diagonal entry that every pivot of the observed information has to keep
@@ -75,7 +74,7 @@ def _valley(known: Workspace, start: Array, bound: float, ridge: float) -> Minim
 
     def objective(u: Array) -> tuple[float, Array, Array]:
         # Observed information converges quadratically, but only expected information is sure to be positive.
-        value, gradient, curvature = likelihood(features.columns, signs, evidence.contrast, evidence.flip, True, u)
+        value, gradient, curvature = features.likelihood(signs, evidence.contrast, evidence.flip, True, u)
         if not is_definite(curvature + identity, _SAFE_PIVOT):
             expected = _information(known, u)
             mixed = 0.5 * (curvature + expected)
@@ -88,4 +87,4 @@ def _valley(known: Workspace, start: Array, bound: float, ridge: float) -> Minim
 def _information(known: Workspace, u: Array) -> Array:
     """Expected information of one report at u, shape (p, p)."""
     evidence = known.evidence
-    return likelihood(known.features.columns, known.signs, evidence.contrast, evidence.flip, False, u)[2]
+    return known.features.likelihood(known.signs, evidence.contrast, evidence.flip, False, u)[2]

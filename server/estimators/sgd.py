@@ -28,9 +28,10 @@ def debiased_sgd(known: Workspace, options: Options) -> Estimate:
     inf and the pilot has no minimiser.
     Source: Chowdhury, Zhou, Natarajan 2024, equation (10) and Algorithm 1.
     """
-    evidence, columns = known.evidence, known.features.columns
+    evidence = known.evidence
     symbols = 0.5 * (known.signs + 1.0)
     alpha = _pilot_alpha(known, options.bound) if isinstance(options.step, str) else options.step
+    columns = np.ascontiguousarray(evidence.rows.T)
     u = descend_once(columns, symbols, evidence.contrast, evidence.flip, alpha, options.bound)
     hit = float(np.linalg.norm(u)) >= options.bound * (1.0 - 1e-9)
     return Estimate(u, None, hit, (), 1, math.nan)

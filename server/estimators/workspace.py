@@ -46,7 +46,7 @@ class Workspace:
 
     def pilot(self, bound: float) -> Array:
         """The de-biased minimiser of the first min(n, 1000) reports."""
-        head = self.features.head(1000)
+        head = self.features.take(slice(1000))
         half_sum = 0.5 * (self.signs[: head.count] @ self.evidence.rows[: head.count])
         return logistic_minimum(head, half_sum / (head.count * self.evidence.contrast), bound, 0.0).u
 
