@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trust", choices=trusts, default=Trust.LOCAL.label, help="what nodes answer (local)")
     parser.add_argument("--label-cap", metavar="E", default="1", help="epsilon of a label in total, or unlimited (1)")
     parser.add_argument("--public-data", action="store_true", help="the labels are no secret")
-    add_column_arguments(parser)
+    add_column_arguments(parser, features=False)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -56,8 +56,6 @@ def main(args: argparse.Namespace) -> int:
     out, cap = Path(args.out), _cap(args.label_cap)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise StudyError(f"--out: expected a new or empty folder, got {out}")
-    if args.features is not None:
-        raise StudyError("--features: expected none: a split federation has items, not features")
     table = read_file(args)
     if not 1 <= args.nodes <= len(table.labelers):
         raise StudyError(f"--nodes: expected 1..{len(table.labelers)}, the number of labelers, got {args.nodes}")
@@ -145,7 +143,8 @@ def _write_server(folder: Path, table: "Table") -> None:
 
 def _write_csv(path: Path, header: Sequence[str], lines: Iterable[Sequence[object]]) -> None:
     with _open_private(path) as file:
-        writer = csv.writer(file, lineterminator="\n")
+        # Quoted all: before Python 3.13 a lone carriage return in a name would end the line.
+        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
         writer.writerow(header)
         writer.writerows(lines)
 

@@ -22,8 +22,8 @@ top_item, rejected chosen). Answers of one labeler about one pair are one label,
 them. With --labeler none a row is known by its place: add new ones at the end."""
 
 
-def add_column_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags that say which column is which."""
+def add_column_arguments(parser: argparse.ArgumentParser, features: bool = True) -> None:
+    """Flags that say which column is which, and with `features` what describes the items."""
     group = parser.add_argument_group("columns (guessed where they are not named)")
     group.add_argument("--labeler", metavar="NAME", help="who answered; none: every row is somebody else's")
     group.add_argument("--item-a", metavar="NAME", help="the first item of a pair")
@@ -31,6 +31,9 @@ def add_column_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--winner", metavar="NAME", help="what was answered")
     group.add_argument("--loser", metavar="NAME", help="the item that lost; --winner then names the one that won")
     group.add_argument("--question", metavar="NAMES", help="what was asked, NAME or NAME,NAME; none: always the same")
+    if not features:
+        parser.set_defaults(features=None, features_columns=None)
+        return
     group.add_argument(
         "--features", metavar="FILE", help="numbers that describe the items, public (CSV with id, or .npz)"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from client.labeler import Node, answer
@@ -208,6 +208,8 @@ record = st.tuples(names, names | words, names | words, st.sampled_from([0, 1, 2
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(record, min_size=1, max_size=8), st.integers(1, 3))
+@example([("r", "x", "0\r1", 0, "q\r")], 1)
+@example([("r", "item_a", "item_b", 1, "q"), ("r", "tie", "draw", 2, "q")], 1)
 def test_a_table_written_and_read_is_the_same(records: list[tuple[str, str, str, int, str]], nodes: int) -> None:
     import json
     import tempfile
@@ -241,7 +243,6 @@ def test_rows_without_labelers_keep_their_names(tmp_path: Path) -> None:
         (["--nodes", "0"], "--nodes: expected 1..3"),
         (["--nodes", "2", "--label-cap", "0"], "--label-cap"),
         (["--nodes", "2", "--label-cap", "nan"], "--label-cap"),
-        (["--nodes", "2", "--features", "x.csv"], "--features: expected none"),
         (["--nodes", "2", "--labeler", "who"], "expected one column 'who', got the columns judge, model_a"),
     ],
 )
