@@ -103,9 +103,19 @@ def _check(task: Task, asked: Runs, report: Report, free: NDArray[np.bool_]) -> 
         raise ValueError("rows that were not asked for, or that are already answered")
     if report.groups is not None:
         raise ValueError("groups that were not asked for")
+    _check_whole_labelers(task, rows, asked, free)
     _check_payload(task, report, len(rows), outcomes)
     free[rows] = False
     return rows
+
+
+def _check_whole_labelers(task: Task, rows: NDArray[np.int64], asked: Runs, free: NDArray[np.bool_]) -> None:
+    """Refuse half a labeler: two nodes would clip a part each, and the sum could move further than its noise covers."""
+    if task.groups is None:
+        return
+    numbers = asked.numbers()
+    if np.isin(task.groups[rows], task.groups[numbers[~free[numbers]]]).any():
+        raise ValueError("a labeler of whom another report has rows as well: one labeler lives on one node")
 
 
 def _check_payload(task: Task, report: Report, count: int, outcomes: int) -> None:

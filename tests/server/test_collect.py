@@ -69,6 +69,22 @@ def test_sums_add_exactly_in_any_order() -> None:
         assert not result.rejected
 
 
+def test_a_labeler_on_two_nodes_is_heard_once() -> None:
+    """Each node would clip its own part of the labeler's rows to the radius, and the sum move twice as far."""
+    task = replace(CENTRAL, unit=Unit.LABELER, cap=4, groups=np.array([0, 0, 0, 1, 1, 0, 2, 2, 2, 2], dtype=np.int32))
+    one, other, third = (replace(sums(part, 1.0), task=identity(encode_task(task))) for part in parts_of_labelers())
+    for order in itertools.permutations([one, other, third]):
+        result = gather(task, *order)
+        assert 6 in result.rows
+        assert len(result.accepted) == 2
+        assert result.rejected == ("a labeler of whom another report has rows as well: one labeler lives on one node",)
+
+
+def parts_of_labelers() -> list[range]:
+    """Rows of three nodes; labeler 0 is on the first and the second."""
+    return [range(5), range(5, 6), range(6, 10)]
+
+
 def swap(report: Report, **payload: object) -> Report:
     return replace(report, payload=replace(report.payload, **payload))
 
