@@ -124,8 +124,11 @@ def _owners(records: Records, columns: Columns, places: Sequence[int]) -> list[s
 
 
 def _questions(records: Records, columns: Columns, places: Sequence[int]) -> tuple[str, ...]:
-    """What was asked: the text of one column, a JSON list of several, "" of none."""
-    texts = [[text or "" for text in records.column(name)] for name in columns.questions]
+    """What was asked: the text of one column, a JSON list of several, "" of none.
+
+    Several stand in the order of their names: in that of the file or the flag, another order would name a label anew.
+    """
+    texts = [[text or "" for text in records.column(name)] for name in sorted(columns.questions)]
     if not texts:
         return ("",) * len(places)
     if len(texts) == 1:

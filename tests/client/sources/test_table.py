@@ -275,6 +275,19 @@ def test_questions_are_part_of_a_label(tmp_path: Path) -> None:
     assert read_table(path, False).identities[1] == both
 
 
+def test_the_order_of_columns_names_no_label_anew(tmp_path: Path) -> None:
+    """A label under a second name would be charged, and answered for, as if it had never been."""
+    path = write(tmp_path, "labeler,item_a,item_b,winner,question,turn\nr,x,y,x,q,1\n")
+    moved = tmp_path / "moved.csv"
+    moved.write_text("turn,question,labeler,item_b,item_a,winner\n1,q,r,y,x,x\n")
+    tables = [
+        read_table(path, False),
+        read_table(moved, False),
+        read_table(path, False, Wanted(questions=("turn", "question"))),
+    ]
+    assert {table.identities for table in tables} == {(label_identity("r", "x", "y", '["q", "1"]'),)}
+
+
 def test_without_labelers_every_row_is_one(tmp_path: Path) -> None:
     table = read_table(write(tmp_path, "item_a,item_b,winner\nx,y,x\nx,y,x\n"), False, Wanted(labeler="none"))
     assert (table.label_count, len(table.labelers)) == (2, 2)
