@@ -17,8 +17,8 @@ from client.labeler import Node, answer
 from client.labels import Labels
 from client.ledger import DiskLedger
 from client.policy import Policy
-from client.sources.synthetic import Synthetic
 from client.sources.loading import read_table
+from client.sources.synthetic import Synthetic
 from protocol.codec import Signed, decode_reply, encode_task
 from protocol.coins import Address, Stream, normal, words
 from protocol.messages import Mechanism, Task
