@@ -6,26 +6,44 @@ import numpy as np
 
 from server.kernels import Array, compiled
 
+PANEL = 8  # columns of a factor that are made together
 ROUNDING = 1e-12  # a pivot below this share of its diagonal entry is rounding, not information
+
+
+@compiled
+def subtract(row: Array, factor: float, other: Array) -> None:
+    """row -= factor * other, as far as `other` goes."""
+    for j in range(other.size):
+        row[j] -= factor * other[j]
 
 
 @compiled
 def cholesky(matrix: Array, shift: float, least: float, factor: Array) -> bool:
     """Write the lower factor of matrix + shift I; False where a pivot is below `least` times its diagonal entry."""
-    for i in range(matrix.shape[0]):
-        for j in range(i + 1):
-            total = matrix[i, j]
-            if i == j:
-                total += shift
-            floor = least * total
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            if i > j:
-                factor[i, j] = total / factor[j, j]
-            elif total > floor and total < np.inf:
-                factor[i, i] = math.sqrt(total)
-            else:
+    p = matrix.shape[0]
+    columns, held = np.zeros((p, p)), np.empty((PANEL, p))  # the factor's columns as lines, and those at work
+    for start in range(0, p, PANEL):
+        end = min(start + PANEL, p)
+        for j in range(start, end):
+            for i in range(j, p):
+                held[j - start, i] = matrix[i, j]
+            held[j - start, j] += shift
+        for k in range(start):  # every entry loses its products in the order of k: the panel only shares their loads
+            for j in range(start, end):
+                subtract(held[j - start, j:], columns[k, j], columns[k, j:])
+        for j in range(start, end):
+            row = held[j - start]
+            for k in range(start, j):
+                subtract(row[j:], columns[k, j], columns[k, j:])
+            total = row[j]
+            if not least * (matrix[j, j] + shift) < total < np.inf:
                 return False
+            columns[j, j] = math.sqrt(total)
+            for i in range(j + 1, p):
+                columns[j, i] = row[i] / columns[j, j]
+    for i in range(p):
+        for j in range(i + 1):
+            factor[i, j] = columns[j, i]
     return True
 
 
@@ -58,17 +76,25 @@ def is_definite(matrix: Array, least: float) -> bool:
 def inverse(matrix: Array, shift: float) -> tuple[Array, bool]:
     """Inverse of matrix + shift I and True, or zeros and False where it is not safely positive definite."""
     p = matrix.shape[0]
-    factor, result, unit = np.zeros((p, p)), np.zeros((p, p)), np.zeros(p)
+    factor, result = np.zeros((p, p)), np.zeros((p, p))
     if not cholesky(matrix, shift, ROUNDING, factor):
         return result, False
-    for j in range(p):  # the solution's part from j on: the rest is known from earlier columns
-        row = result[j, j:]
-        unit[j] = 1.0
-        solve_lower(factor[j:, j:], unit[j:], row)
-        solve_upper(factor[j:, j:], row)
-        unit[j] = 0.0
+    for i in range(p):  # the lower triangle of factor^-1, all columns at once
+        row = result[i, : i + 1]
+        row[i] = 1.0
+        for k in range(i):
+            subtract(row, factor[i, k], result[k, : k + 1])
+        for j in range(i + 1):
+            row[j] /= factor[i, i]
+    for k in range(p - 1, -1, -1):  # times factor'^-1 from the left
+        row = result[k, : k + 1]
+        for i in range(p - 1, k, -1):
+            subtract(row, factor[i, k], result[i, : k + 1])
+        for j in range(k + 1):
+            row[j] /= factor[k, k]
+    for j in range(p):
         for k in range(j):
-            result[j, k] = result[k, j]
+            result[k, j] = result[j, k]
     return result, True
 
 
@@ -120,7 +146,7 @@ def minimise_on_ball(matrix: Array, linear: Array, bound: float, v: Array) -> tu
         solve_lower(factor, linear, v)
         solve_upper(factor, v)
         length = norm(v)
-        if length <= bound * (1.0 + 1e-14):
+        if length <= bound * (1.0 + 1e-14 * max(1.0, p / 10)):  # rounding of a length grows with p
             break
         solve_lower(factor, v, scratch)
         rate = norm(scratch) / length
