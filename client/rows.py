@@ -1,11 +1,14 @@
 """Which rows a client answers for: held, asked for, within the cap of their labeler, not left out as public ties."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from client.choice import TaskInvalid
-from client.sources import Source
+from client.sources import Facts, Source
 from protocol.messages import Task, Ties
+from protocol.study import MOST
 from protocol.terms import TIE
 from protocol.trust import Trust
 
@@ -15,13 +18,12 @@ Rows = NDArray[np.int64]
 def answerable(task: Task, source: Source) -> Rows:
     """Rows to answer for, in order.
 
-    A cap keeps the lowest rows of each labeler, whichever of them are asked for: so no sequence of tasks reaches
-    further labels. Only `Ties.DROP` looks at labels, where the node's policy lets it: which rows are ties is public.
+    A cap chooses among all labels of a labeler, whichever of them are asked for: so no sequence of tasks with one cap
+    reaches further labels. Only `Ties.DROP` looks at labels, where the node's policy says that ties are public.
     """
     held = source.rows(task).numbers()
-    facts = source.facts(held) if task.cap else None
-    if facts is not None:
-        held = held[within_cap(facts.labelers, task.cap)]
+    if task.cap and not source.synthetic:
+        held = np.intersect1d(held, _counting(task, source), assume_unique=True)
     rows = held if task.rows is None else np.intersect1d(held, task.rows.numbers(), assume_unique=True)
     if task.ties is Ties.DROP and len(rows) and not source.synthetic:
         rows = rows[source.labels(task, 0, rows).reveal() != TIE]
@@ -43,15 +45,22 @@ def check_groups(task: Task, source: Source, rows: Rows) -> None:
         raise TaskInvalid("expected one group for each labeler, and one labeler in each group")
 
 
-def within_cap(owners: NDArray[np.int64], cap: int) -> NDArray[np.bool_]:
-    """Whether a row is among the first `cap` of its owner's, in the order given.
+def _counting(task: Task, source: Source) -> Rows:
+    """Rows of labels within the cap of their labeler, out of all rows held, also beyond the task's n."""
+    held = source.rows(replace(task, n=MOST)).numbers()
+    facts = source.facts(held)
+    return held if facts is None else held[within_cap(facts, task.cap)]
 
-    >>> within_cap(np.array([5, 7, 5, 5]), 2).tolist()
-    [True, True, True, False]
+
+def within_cap(facts: Facts, cap: int) -> NDArray[np.bool_]:
+    """Whether a row's label is among the `cap` of its labeler whose identities come first.
+
+    Identities are hashes: the choice is public, the same for any order of the file, and favours no item.
     """
-    order = np.argsort(owners, kind="stable")
-    sorted_owners = owners[order]
-    starts = np.flatnonzero(np.append(True, sorted_owners[1:] != sorted_owners[:-1])[: len(owners)])
+    names = np.frombuffer(b"".join(facts.identities), dtype=">u8").reshape(len(facts.identities), -1)[:, 0]
+    order = np.lexsort((names, facts.labelers))
+    owners = facts.labelers[order]
+    starts = np.flatnonzero(np.append(True, owners[1:] != owners[:-1])[: len(owners)])
     place = np.arange(len(owners)) - np.repeat(starts, np.diff(np.append(starts, len(owners))))
     kept = np.empty(len(owners), dtype=np.bool_)
     kept[order] = place < cap

@@ -8,7 +8,7 @@ from pathlib import Path
 from protocol.decimals import decimal, delta, epsilon
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
-from studies.fit.claim import add_claim_arguments, read_ties, read_unit
+from studies.fit.claim import HOLD_OUT, add_claim_arguments, read_ties, read_trust, read_unit
 from studies.fit.request import AUTO, NONE, WAYS, Request
 from studies.holder_file import FORMATS, add_column_arguments, read_file, tell, wanted
 
@@ -16,7 +16,9 @@ EXAMPLES = f"""\
 examples:
   halftruth fit votes.csv --trust local --epsilon 1
   halftruth fit votes.csv --trust central --epsilon 1 --delta 1e-6 --state ~/votes-state
+  halftruth fit votes.csv --trust local --epsilon 4 --unit labeler --cap 20
   halftruth fit benchmark.csv --trust clear
+  halftruth fit benchmark.csv --compare --epsilon 1
   halftruth fit benchmark.csv --trust local --epsilon 2 --public-data --coins addressed --seed 7
 
 {FORMATS}
@@ -33,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.add_argument("file", metavar="FILE", help="comparisons")
     trusts = [trust.label for trust in SIGHT]
-    parser.add_argument("--trust", choices=trusts, required=True, help="whom the labelers trust with their labels")
+    parser.add_argument("--trust", choices=trusts, help="whom the labelers trust with their labels")
     parser.add_argument("--epsilon", metavar="E", help="level for each label; needed unless clear")
     parser.add_argument("--delta", metavar="D", help="slack of the central guarantee (1e-5)")
     parser.add_argument(
@@ -57,12 +59,17 @@ def main(args: argparse.Namespace) -> int:
     from server.estimators.newton import EstimationError
     from server.release_file import LedgerError
     from server.rounds import RoundFailed
+    from studies.fit.compare import compare, comparison_as_json, show_comparison
     from studies.fit.round import fit
     from studies.fit.show import as_json, show
 
     table = read_file(args)
     tell(table, wanted(args))
     try:
+        if args.compare:
+            compared = compare(request, table, by_labeler=args.hold_out != HOLD_OUT[1])
+            print(comparison_as_json(compared)) if args.json else show_comparison(compared)
+            return 0
         found = fit(request, table)
     except (EstimationError, LedgerError, LedgerUnavailable, RoundFailed) as error:
         print(f"halftruth: {error}", file=sys.stderr)
@@ -77,7 +84,7 @@ def main(args: argparse.Namespace) -> int:
 def read_request(args: argparse.Namespace) -> Request:
     """The flags as one checked request; raises StudyError where they do not fit together."""
     path = Path(args.file)
-    trust = Trust.parse(args.trust)
+    trust = read_trust(args)
     _refuse_unfitting(args, trust)
     ties, (unit, cap) = read_ties(args, trust), read_unit(args, trust)
     try:
@@ -85,7 +92,7 @@ def read_request(args: argparse.Namespace) -> Request:
             path=path,
             trust=trust,
             epsilon=None if trust is Trust.CLEAR else epsilon(args.epsilon, "--epsilon"),
-            delta=delta("1e-5" if args.delta is None else args.delta, "--delta") if trust is Trust.CENTRAL else None,
+            delta=_delta(args.delta) if trust is Trust.CENTRAL or args.compare else None,
             bound=_bound(args.bound),
             estimator=args.estimator or WAYS[trust][1][0],
             state=_state(args.state),
@@ -107,14 +114,18 @@ def _refuse_unfitting(args: argparse.Namespace, trust: Trust) -> None:
         raise StudyError("--epsilon: a clear fit makes no claim: leave it out, or choose another --trust")
     if trust is not Trust.CLEAR and args.epsilon is None:
         raise StudyError(f"--epsilon: expected a level for --trust {trust.label}, such as --epsilon 1")
-    if trust is not Trust.CENTRAL and args.delta is not None:
+    if trust is not Trust.CENTRAL and args.delta is not None and not args.compare:
         raise StudyError("--delta: only a central guarantee has one: leave it out")
     if trust is not Trust.LOCAL and args.estimator is not None:
         raise StudyError("--estimator: there is a choice for --trust local only: leave it out")
     if args.coins == "addressed" and not (args.public_data and args.seed is not None):
         raise StudyError("--coins addressed: protects nobody, so it needs --public-data, and --seed N")
-    if args.coins == "os" and args.seed is not None:
+    if args.coins == "os" and args.seed is not None and not args.compare:
         raise StudyError("--seed: the system's coins have none: add --public-data --coins addressed, or leave it out")
+
+
+def _delta(text: str | None) -> Decimal:
+    return delta("1e-5" if text is None else text, "--delta")
 
 
 def _bound(text: str) -> Decimal | str:

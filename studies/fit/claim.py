@@ -9,6 +9,7 @@ from protocol.trust import Trust
 
 TIES = {ties.name.lower(): ties for ties in (Ties.COIN, Ties.HALF, Ties.DROP)}
 UNITS = {unit.label: unit for unit in (Unit.LABEL, Unit.LABELER)}
+HOLD_OUT = ("labelers", "labels")
 MOST_LABELS = (1 << 32) - 1
 
 
@@ -26,7 +27,31 @@ def add_claim_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unit", choices=list(UNITS), default="label", help="what the claim protects: one label, or all of a labeler"
     )
-    parser.add_argument("--cap", metavar="M", help="for --unit labeler: the first M labels of each labeler count")
+    parser.add_argument("--cap", metavar="M", help="for --unit labeler: M labels of each labeler count")
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="clear, central and local side by side, with held-out accuracy: not private, and says so",
+    )
+    parser.add_argument(
+        "--hold-out", choices=HOLD_OUT, help="for --compare: one in five labelers, or labels (labelers)"
+    )
+
+
+def read_trust(args: argparse.Namespace) -> Trust:
+    """Whom labelers trust; a comparison goes through all, and is read as what asks most of its flags: local."""
+    if not args.compare:
+        if args.hold_out:
+            raise StudyError("--hold-out: only --compare holds answers out: leave it out")
+        if args.trust is None:
+            raise StudyError("--trust: expected clear, local or central (or --compare, which is not private)")
+        return Trust.parse(args.trust)
+    if args.trust or args.state or args.coins != "os":
+        raise StudyError(
+            "--compare: goes through all trust models with addressed coins and keeps nothing: leave out --trust, "
+            "--state and --coins"
+        )
+    return Trust.LOCAL
 
 
 def read_ties(args: argparse.Namespace, trust: Trust) -> Ties:

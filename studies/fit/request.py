@@ -15,14 +15,14 @@ WAYS: dict[Trust, tuple[str, tuple[str, ...]]] = {
     Trust.LOCAL: ("randomized-response", ("rr-mle", "rr-map", "debiased", "debiased-sgd")),
     Trust.CENTRAL: ("gaussian-statistic", ("mle",)),
 }
-AUTO, NONE = "auto", "none"  # bounds that are not numbers
+AUTO, BALL, NONE = "auto", "ball", "none"  # bounds that are not numbers; AUTO is NONE in clear, BALL under a claim
 
 
 @dataclass(frozen=True)
 class Request:
-    """One fit: `epsilon` None makes no claim; `bound` is a number, AUTO or NONE; `seed` None takes the system's coins.
+    """One fit: `epsilon` None makes no claim; `bound` is a number, AUTO, BALL or NONE; `seed` None: the system's coins.
 
-    `public` says that the labels are no secret, `ties_public` which of them are ties. With the unit LABELER the first
+    `public` says that the labels are no secret, `ties_public` which of them are ties. With the unit LABELER
     `cap` labels of each labeler count. Ledgers live in the folder `state`.
     """
 

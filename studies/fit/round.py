@@ -29,7 +29,7 @@ from server.release import ReleaseLedger
 from server.release_file import LedgerError, read_releases
 from server.rounds import listen, options
 from studies.fit.graph import describe, groups, require_minimiser
-from studies.fit.request import AUTO, NONE, Request
+from studies.fit.request import AUTO, BALL, NONE, Request
 from studies.fit.task import study_and_task
 
 CURATOR = "curator.sqlite"  # beside the labelers' ledger
@@ -130,7 +130,7 @@ def _bound(request: Request, table: Table) -> Decimal | None:
     """
     if request.bound == NONE or (request.bound == AUTO and request.trust is Trust.CLEAR):
         return None
-    if request.bound != AUTO:
+    if request.bound not in (AUTO, BALL):
         return decimal(request.bound, "--bound")
     if table.features is None:
         return decimal(2 * math.sqrt(len(table.items)), "--bound")

@@ -94,7 +94,7 @@ def facts(found: Fit) -> str:
     counted = ""
     if found.request.cap:
         assert found.task.rows is not None
-        counted = f", {found.task.rows.count} count: the first {found.request.cap} of each labeler"
+        counted = f", {found.task.rows.count} count: at most {found.request.cap} of each labeler"
     return (
         f"{len(table.pairs)} rows, {table.label_count} labels of {len(table.labelers)} labelers{counted}; "
         f"{outcome.arm.name}, {ball}"

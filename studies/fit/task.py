@@ -27,7 +27,7 @@ CLIPPED = "gaussian-statistic-clipped"
 def study_and_task(request: Request, table: Table) -> tuple[Study, Task]:
     """A study of one cell without a seed, and its task: the same file and claim are the same task at every run.
 
-    Every row in clear; under a claim one row of each label, and the first of each labeler's where there is a cap.
+    Every row in clear; under a claim one row of each label, of labels within the cap where there is one.
     Item numbers alone do not tell two files apart, and a ledger answers a task that it knows with its old reply: the
     fingerprint also covers whose labels about what are asked (hashes of public columns; no name is sent).
     Raises StudyError for a claim that cannot be kept, or a file without a row to ask for.
@@ -64,8 +64,10 @@ def _arm(request: Request, table: Table) -> Arm:
     if request.trust is not Trust.CENTRAL or request.unit is not Unit.LABELER:
         return request.asked
     assert request.epsilon is not None and request.delta is not None
-    first = np.flatnonzero(table.first)  # the cap counts before ties are left out: its rows are public
-    rows = first[within_cap(table.owners[first], request.cap)]
+    first = np.flatnonzero(table.first)  # the cap chooses before ties are left out: its rows are public
+    facts = table.facts(first)
+    assert facts is not None
+    rows = first[within_cap(facts, request.cap)]
     problem = table.problem
     reduced = reduced_rows(problem, 0, len(table.pairs), 0, 0, len(table.pairs))[rows]
     multiplier = _noise_multiplier(request.epsilon, request.delta)
