@@ -16,8 +16,8 @@ from client.labels import Labels
 from client.ledger import DiskLedger, MemoryLedger
 from client.ledger_store import LedgerUnavailable
 from client.policy import Policy
-from client.sources.synthetic import Synthetic
 from client.sources.loading import read_table
+from client.sources.synthetic import Synthetic
 from client.sources.table import Table
 from protocol.codec import decode_reply, encode_refusal, encode_task, identity
 from protocol.features import reduced_rows, rounded
