@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check check-slow lock proto clean
+.PHONY: help demo test lint check check-slow rankings lock proto clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1 \2/p' Makefile | while read -r name text; do \
@@ -30,6 +30,11 @@ check: lint test  ## all that a change must pass
 
 check-slow: $(VENV)/.dev  ## full grids and soak tests
 	$(BIN)/python -m pytest -q -m slow
+
+DATA ?= ../shared/data/pairwise
+
+rankings: $(VENV)/.run  ## the table of docs/RANKINGS.md: minutes
+	$(BIN)/python -m studies.rankings $(DATA)
 
 # `make lock FLAGS=--upgrade` takes newer versions; without it only what pyproject.toml asks for changes.
 lock:  ## write requirements.lock anew

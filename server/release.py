@@ -41,8 +41,8 @@ class ReleaseLedger:
         mechanism and claim. A replay ignores the sum it is given, and carries its own list of accepted reports.
         The exact sum, in units of 2^exponent, is never written.
 
-        Guarantee: (request.epsilon, request.delta) for one label, neighbours: replace one label, over all calls of all
-        processes that share the file, provided no label moves the sum by more than sqrt(sensitivity_squared).
+        Guarantee: (request.epsilon, request.delta) over all calls of all processes that share the file, for a unit that
+        moves the sum by at most sqrt(sensitivity_squared); neighbours: replace one label, or all of one labeler.
         Raises LedgerError where the ledger fails or the (task, repetition) was released with other parameters, and
         TypeError or ValueError for a sum or a claim that can't be noised. Nothing is released then.
         """

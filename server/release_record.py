@@ -18,7 +18,8 @@ class ReleaseRequest:
 
     `task` (its id) and `repetition` name the release; `accepted` are the public ids of the reports in the sum, kept
     sorted (a hash of an exact sum would tell it to whoever guesses well); `count` is the number of labels in it. Sums
-    are in units of 2^exponent, and so is `sensitivity_squared`: the largest squared norm over all rows asked. All but
+    are in units of 2^exponent, and so is `sensitivity_squared`: how far a label can move the sum, or all labels of
+    a labeler at that unit, at most. All but
     `accepted` and `count` follows from the task.
     Raises ValueError for an empty task id, an unknown mechanism, a report accepted twice, or numbers out of range.
     """
@@ -55,8 +56,8 @@ class ReleaseRequest:
 class Release:
     """A noisy sum in units of 2^exponent, with discrete Gaussian noise of parameter `stddev` from the system's coins.
 
-    Guarantee: (request.epsilon, request.delta) for one label, neighbours: replace one label; the level holds for the
-    discrete law that was sampled (docs/PRIVACY.md).
+    Guarantee: (request.epsilon, request.delta) for the unit whose sensitivity was given: one label, or all labels of
+    one labeler; the level holds for the discrete law that was sampled (docs/PRIVACY.md).
     """
 
     request: ReleaseRequest

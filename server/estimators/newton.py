@@ -16,6 +16,8 @@ _ARMIJO = 1e-4
 _ROUNDING = 1e-14  # noise of a mean over rows, relative: smaller differences of values say nothing
 _GRADIENT_ROUNDING = 1e-15  # the same for a gradient, relative to the largest feature
 _SMALLEST_STEP = 2.0**-40
+_NOTHING = 1e-20  # a decrement that no difference of values can show
+_PATIENCE = 3  # steps of that kind: the curvature is too small to trust, and more steps will not mend it
 
 
 class EstimationError(ValueError):
@@ -59,7 +61,7 @@ def descend(
     step with max_i |x_i . step| = r, so the gradient left is at most (exp(r) - 1 - r) / r of the old one, in its norm
     (Bach 2010, proposition 2).
     """
-    u, decrement, iteration, exists = start, math.inf, 0, True
+    u, decrement, iteration, exists, idle = start, math.inf, 0, True, 0
     value, gradient, curvature = objective(u)
     for iteration in range(1, limit + 1):
         target, shift, decrement, exists = ball_step(curvature, gradient, u, bound)
@@ -68,7 +70,8 @@ def descend(
         remains = decrement * trust if exact else decrement
         if exists and trust <= 1.0 and remains <= tolerance:
             return Minimum(target, curvature, _on_boundary(target, bound), iteration, remains, converged=True)
-        if not exists or (math.isinf(bound) and _GRADIENT_ROUNDING * leverage > 1.0):
+        idle = idle + 1 if decrement <= _NOTHING else 0
+        if not exists or idle > _PATIENCE or (math.isinf(bound) and _GRADIENT_ROUNDING * leverage > 1.0):
             break
         direction, step = target - u, 1.0
         enough = value + _ROUNDING * (1.0 + abs(value))

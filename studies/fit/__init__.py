@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="comparisons")
     trusts = [trust.label for trust in SIGHT]
     parser.add_argument("--trust", choices=trusts, help="whom the labelers trust with their labels")
-    parser.add_argument("--epsilon", metavar="E", help="level for each label; needed unless clear")
+    parser.add_argument("--epsilon", metavar="E", help="level for each label, or each labeler; needed unless clear")
     parser.add_argument("--delta", metavar="D", help="slack of the central guarantee (1e-5)")
     parser.add_argument(
         "--bound", metavar="B", default=AUTO, help="scores of norm at most B, or none (clear: none; else 2 sqrt(items))"

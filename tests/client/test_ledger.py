@@ -22,6 +22,7 @@ from client.sources.table import Table
 from protocol.codec import decode_reply, encode_task
 from protocol.mechanisms.randomized_response import randomized_response
 from protocol.messages import Code, Coins, Mechanism, Refusal, Report, Runs
+from protocol.privacy import Unit
 from protocol.trust import Trust
 
 TRUSTS = frozenset({Trust.CLEAR, Trust.LOCAL, Trust.CENTRAL})
@@ -245,6 +246,23 @@ def test_a_damaged_newer_or_foreign_file_refuses(
     for look in (DiskLedger, read_entries, read_labelers):
         with pytest.raises(LedgerUnavailable):
             look(desk.ledger_path)
+
+
+def test_a_ledger_of_the_first_version_goes_on(desk: Any, votes: Table, ask: Ask, bits: Any) -> None:
+    """It knew claims for labels only; answers and totals stay."""
+    first = bits(ask(desk.node(votes), desk.task(votes)))
+    with closing(sqlite3.connect(desk.ledger_path)) as old:
+        old.execute("ALTER TABLE task DROP COLUMN unit")
+        old.execute("PRAGMA user_version = 1")
+        old.commit()
+    with pytest.raises(LedgerUnavailable):
+        read_entries(desk.ledger_path)
+    again = bits(ask(desk.node(votes), desk.task(votes, study=1)))
+    assert again.tolist() == first.tolist()
+    assert [(entry.unit, entry.labels) for entry in read_entries(desk.ledger_path)] == [
+        (Unit.LABEL, 5),
+        (Unit.LABEL, 0),
+    ]
 
 
 def spoil(path: Path, damage: str) -> None:
