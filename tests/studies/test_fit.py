@@ -284,7 +284,7 @@ def test_labels_that_all_agree_have_no_clear_maximum(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [("clear", "--bound", "60"), ("local", "--epsilon", "2"), ("central", "--epsilon", "1")])
+@pytest.mark.parametrize(
     "words", [("clear", "--bound", "60"), ("local", "--epsilon", "2"), ("central", "--epsilon", "1")]
 )
 def test_a_thousand_items(words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
