@@ -86,7 +86,7 @@ def read_node(path: Path) -> NodeFile:
     """Read a node file; relative paths in it are relative to its folder.
 
     ```
-    [node]        entropy = "os" | "addressed", seed = INTEGER, ledger = PATH
+    [node]        entropy = "os" (default) | "addressed", seed = INTEGER, ledger = PATH
     [source]      kind = "synthetic", client = 0, clients = 3
                   kind = "table", file = PATH, public = false, items = PATH, features = PATH, features_columns = [NAME]
                   labeler = NAME, item_a = NAME, item_b = NAME, winner = NAME, loser = NAME, row = NAME, questions = []
@@ -130,8 +130,8 @@ def build(node: NodeFile, config: Config) -> Node:
 
 def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
     top = strict.table(content, "top level", ("node", "source", "policy", "superlink"), ("node", "source", "policy"))
-    head = strict.table(top["node"], "node", ("entropy", "seed", "ledger"), ("entropy",))
-    entropy = strict.text(head["entropy"], "[node] entropy", ENTROPY)
+    head = strict.table(top["node"], "node", ("entropy", "seed", "ledger"))
+    entropy = strict.text(head.get("entropy", "os"), "[node] entropy", ENTROPY)
     source = _source(top["source"], path.parent)
     drawn = isinstance(source, SyntheticLabels)
     _present(head, "seed", "[node]", drawn or entropy == "addressed", "for synthetic labels or addressed coins")

@@ -21,6 +21,7 @@ from protocol.strict import StudyError
 from protocol.study import cells
 from protocol.trust import Trust
 from server.tasks import offers
+from studies.flower.node_command import NODE_EXAMPLES
 
 SYNTHETIC = """
 [node]
@@ -274,3 +275,18 @@ def test_a_column_that_is_no_name_is_refused(written: Callable[[str], Path], key
     path = written(TABLE.replace('file = "votes.csv"', f'file = "votes.csv"\n{keys}'))
     with pytest.raises(NodeFileError, match=keys.split(" ")[0]):
         read_node(path)
+
+
+@pytest.mark.parametrize("example", ["help", "deploy"])
+def test_examples_are_node_files(tmp_path: Path, example: str) -> None:
+    text = (Path(__file__).parents[2] / "deploy" / "node.toml").read_text(encoding="utf-8")
+    if example == "help":
+        shown = NODE_EXAMPLES.partition("[node]")[2].partition("\n\n")[0]
+        text = "[node]" + "\n".join(line.strip() for line in shown.split("\n"))
+    path = tmp_path / "node.toml"
+    path.write_text(text, encoding="utf-8")
+    node = read_node(path)
+    assert node.entropy == "os"  # the default: real privacy needs nothing to be chosen
+    assert node.policy.trusts == {Trust.LOCAL}
+    assert node.superlink is not None
+    assert node.superlink.key == tmp_path / "node.key"
