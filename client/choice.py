@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from client.policy import Policy
+from protocol.arms import CENTRAL
 from protocol.channel import DiscreteChannel
 from protocol.decimals import delta, epsilon
 from protocol.features import row_bound
@@ -12,7 +13,6 @@ from protocol.grid import exponent
 from protocol.mechanisms import LOCAL
 from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
-from protocol.study import CENTRAL
 from protocol.terms import label_epsilon, law, row_exponent
 from protocol.trust import SIGHT, Trust
 

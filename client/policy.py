@@ -6,12 +6,12 @@ from decimal import Decimal
 from typing import Any
 
 from protocol import strict
+from protocol.arms import CENTRAL
 from protocol.decimals import canonical, decimal
 from protocol.mechanisms import LOCAL
 from protocol.messages import Code, Mechanism, Task, Ties
 from protocol.privacy import Unit
 from protocol.strict import StudyError
-from protocol.study import CENTRAL
 from protocol.trust import SIGHT, Trust
 
 MOST_ATTEMPTS = (1 << 32) - 1

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol import strict
+from protocol.arms import Arm
 from protocol.problem import GIVEN, Problem
 from protocol.strict import StudyError
-from protocol.study import MOST, Arm, Study, parse, parse_problem
+from protocol.study import MOST, Study
+from protocol.study_file import parse, parse_problem
 
 Scalar = str | int | float | bool
 Config = Mapping[str, Scalar]

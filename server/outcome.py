@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol import terms
+from protocol.arms import Arm
 from protocol.features import full
 from protocol.messages import Task
 from protocol.numerics import fingerprint
 from protocol.privacy import Guarantee
 from protocol.problem import Problem
-from protocol.study import Arm, Study
+from protocol.study import Study
 from protocol.trust import Trust
 from server.estimators.base import Estimate
 from server.evidence import Heard

@@ -5,10 +5,11 @@ from decimal import Decimal
 
 import numpy as np
 
+from protocol.arms import Arm
 from protocol.codec import encode_task, identity
 from protocol.messages import Task
 from protocol.problem import Problem
-from protocol.study import Arm, Cell, Study
+from protocol.study import Cell, Study
 from protocol.trust import Trust
 from server.collect import Collected, Mail, collect
 from server.estimators import ESTIMATORS

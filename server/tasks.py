@@ -7,6 +7,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
+from protocol.arms import CENTRAL, Arm
 from protocol.decimals import decimal
 from protocol.features import default_radius, row_bound
 from protocol.grid import exponent
@@ -14,7 +15,7 @@ from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import DRAWN, Problem
 from protocol.strict import StudyError
-from protocol.study import CENTRAL, Arm, Cell, Study
+from protocol.study import Cell, Study
 from protocol.terms import label_epsilon, row_exponent
 from protocol.trust import Trust
 from server.mechanisms import CENTRAL as NOISE

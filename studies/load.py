@@ -15,7 +15,8 @@ from protocol import strict
 from protocol.coins import Floats
 from protocol.problem import DRAWN, Problem
 from protocol.strict import StudyError
-from protocol.study import Study, describe, parse, parse_problem, with_options
+from protocol.study import Study, describe, with_options
+from protocol.study_file import parse, parse_problem
 from studies.files import FEATURE_FILES, read_features
 from studies.truth import oracle_step, read_theta
 

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from protocol.arms import Arm
 from protocol.strict import StudyError
-from protocol.study import Arm, Cell, Study
+from protocol.study import Cell, Study
 from studies.files import write_atomically
 from studies.score import Score, Scorer
 

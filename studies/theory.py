@@ -8,10 +8,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 from scipy.special import expit
 
+from protocol.arms import Arm
 from protocol.coins import Floats
 from protocol.features import default_radius, norms
 from protocol.problem import Problem
-from protocol.study import Arm
 from protocol.trust import Trust
 from server.mechanisms import CENTRAL
 from studies.moments import ORACLE_ROWS, dot, fresh, gram, reduce

@@ -11,7 +11,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from protocol.study import ESTIMATORS, describe
+from protocol.arms import ESTIMATORS
+from protocol.study import describe
 from protocol.trust import SIGHT
 from server.mechanisms import CENTRAL
 from studies.load import load
@@ -81,7 +82,7 @@ def test_the_round_loop_is_printed_verbatim() -> None:
 def test_every_key_of_a_study_and_every_column_of_its_results_is_explained() -> None:
     described = describe(load(ROOT / "studies/toml/quick.toml").study)
     keys = {key for table in ("study", "problem", "grid") for key in described[table]}
-    arms = {name for (_, name), options in ESTIMATORS.items() for name in (name, *options)}
+    arms = {name for (_, name), known in ESTIMATORS.items() for name in (name, *known.options)}
     assert keys | arms | set(CENTRAL) | set(SCHEMA.names) | {"theta"} <= set(quoted("docs/STUDIES.md"))
 
 

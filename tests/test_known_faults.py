@@ -26,7 +26,8 @@ from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.store import FeatureStore
 from protocol.strict import StudyError
-from protocol.study import Cell, Study, parse
+from protocol.study import Cell, Study
+from protocol.study_file import parse
 from protocol.trust import Trust
 from server.evidence import evidence
 from server.mechanisms import CENTRAL

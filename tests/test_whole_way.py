@@ -12,7 +12,8 @@ from client.labeler import answer
 from client.policy import Policy
 from protocol.codec import decode_reply, decode_task, encode_reply
 from protocol.messages import Kind, Refusal
-from protocol.study import Cell, Study, cells, parse
+from protocol.study import Cell, Study, cells
+from protocol.study_file import parse
 from protocol.trust import Trust
 from server.outcome import Outcome
 from server.rounds import RoundFailed, play

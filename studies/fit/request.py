@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from protocol.arms import Arm
 from protocol.messages import Ties
 from protocol.privacy import Unit
-from protocol.study import Arm
 from protocol.trust import Trust
 
 # The way of each trust model: its mechanism, and the estimators that can follow, the default first.

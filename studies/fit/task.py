@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from client.rows import answerable, within_cap
 from client.sources.table import Table
+from protocol.arms import Arm
 from protocol.decimals import decimal
 from protocol.features import reduced_rows
 from protocol.messages import Runs, Task
 from protocol.privacy import Unit
 from protocol.strict import StudyError
-from protocol.study import Arm, Cell, Grid, Study
+from protocol.study import Cell, Grid, Study
 from protocol.trust import Trust
 from server.clipping import best_radius
 from server.mechanisms import CENTRAL

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from protocol.study import Arm
+from protocol.arms import Arm
 from protocol.trust import Trust
 
 # Okabe and Ito's palette. Warm colours: local. Cool colours: central. Black: clear. Grey: no answer worth the name.

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.typing import LineStyleType
 
+from protocol.arms import Arm
 from protocol.decimals import canonical
-from protocol.study import Arm
 from studies.report.arms import HEADINGS, ZERO, Look
 from studies.report.canvas import (
     DASHES,

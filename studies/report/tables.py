@@ -3,7 +3,7 @@
 from rich import box
 from rich.table import Table
 
-from protocol.study import Arm
+from protocol.arms import Arm
 from studies.report.arms import HEADINGS
 from studies.report.view import Level, View
 from studies.summary import Moments, Summary

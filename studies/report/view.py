@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
+from protocol.arms import Arm
 from protocol.decimals import canonical
 from protocol.strict import StudyError
-from protocol.study import Arm
 from protocol.trust import Trust
 from studies import results
 from studies.folder import Folder, open_study

@@ -9,9 +9,10 @@ from client.labeler import Node, answer
 from client.ledger import DiskLedger
 from client.policy import Policy
 from client.sources.loading import read_table
+from protocol.arms import Arm
 from protocol.runconfig import write
 from protocol.store import FeatureStore
-from protocol.study import Arm, Cell, Grid, Study
+from protocol.study import Cell, Grid, Study
 from protocol.trust import Trust
 from server.evidence import Server
 from server.outcome_record import decode

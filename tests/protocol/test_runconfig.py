@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from protocol.problem import Problem
 from protocol.runconfig import DEFAULT_STUDY, RunConfig, read, write
 from protocol.strict import StudyError
-from protocol.study import Grid, Study, cells, parse
+from protocol.study import Grid, Study, cells
+from protocol.study_file import parse
 
 TOML = Path(__file__).resolve().parents[2] / "studies" / "toml"
 

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.arms import Arm
 from protocol.features import group_norm, group_weights, reduced_rows, row_bound, weighted
 from protocol.grid import exponent
 from protocol.messages import Mechanism, Ties
 from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.store import FeatureStore
-from protocol.study import Arm, Cell, Grid, Study
+from protocol.study import Cell, Grid, Study
 from protocol.terms import label_epsilon, row_exponent
 from protocol.trust import Trust
 from server.clipping import best_radius

@@ -11,7 +11,8 @@ from protocol.features import row_bound
 from protocol.grid import exponent
 from protocol.messages import Mechanism
 from protocol.strict import StudyError
-from protocol.study import Cell, Study, cells, parse
+from protocol.study import Cell, Study, cells
+from protocol.study_file import parse
 from protocol.trust import Trust
 from server.tasks import offers
 

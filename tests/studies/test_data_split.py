@@ -18,10 +18,10 @@ from client.policy import Policy
 from client.sources.columns import Wanted
 from client.sources.loading import read_table
 from client.sources.table import Table
+from protocol.arms import Arm
 from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
 from protocol.store import FeatureStore
-from protocol.study import Arm
 from protocol.trust import Trust
 from server.collect import Collected
 from server.estimators import ESTIMATORS

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from protocol.study import Arm
+from protocol.arms import Arm
 from protocol.trust import Trust
 from studies.cli import main
 from studies.folder import Folder

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from protocol.arms import Arm
 from protocol.strict import StudyError
-from protocol.study import Arm
 from protocol.trust import Trust
 from studies import results
 from studies.load import load

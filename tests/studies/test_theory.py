@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from protocol.arms import Arm
 from protocol.problem import Problem
-from protocol.study import Arm
 from protocol.trust import Trust
 from studies.theory import Theory, convexity_threshold, curvature, flip_noise, predict
 

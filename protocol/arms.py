@@ -1,0 +1,84 @@
+"""Arms: whom labelers trust, what is done to labels, how the server estimates; and what can go together."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NamedTuple
+
+from protocol.decimals import canonical
+from protocol.trust import Trust
+
+Option = str | Decimal | bool
+
+# Central mechanisms by name, and whether they clip. The noise of each is the curator's business: `server.mechanisms`.
+CENTRAL = {"objective-perturbation-paper": False, "gaussian-statistic": False, "gaussian-statistic-clipped": True}
+
+# What an arm's labels may go through, by trust and kind of problem; the first one is the default.
+MECHANISMS: dict[tuple[Trust | None, str], tuple[str, ...]] = {
+    (None, "pairwise"): ("none",),
+    (Trust.CLEAR, "pairwise"): ("none",),
+    (Trust.LOCAL, "pairwise"): ("randomized-response",),
+    (Trust.CENTRAL, "pairwise"): tuple(CENTRAL),
+}
+
+
+class Known(NamedTuple):
+    """What an estimator of one trust model knows: its options, and the models of preferences it is for."""
+
+    options: frozenset[str] = frozenset()
+    models: frozenset[str] = frozenset({"btl"})
+
+
+# (trust, estimator) -> what it knows. `None` as trust: nobody sends anything.
+ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
+    (None, "zero"): Known(),
+    (Trust.CLEAR, "mle"): Known(frozenset({"ridge"})),
+    (Trust.CLEAR, "sgd"): Known(frozenset({"step"})),
+    (Trust.LOCAL, "debiased-sgd"): Known(frozenset({"step"})),
+    (Trust.LOCAL, "debiased"): Known(frozenset({"ridge"})),
+    (Trust.LOCAL, "rr-mle"): Known(),
+    (Trust.LOCAL, "rr-map"): Known(frozenset({"tau"})),
+    (Trust.LOCAL, "naive"): Known(frozenset({"ridge"})),
+    (Trust.CENTRAL, "mle"): Known(frozenset({"ridge", "radius", "norm"})),
+}
+
+
+class OptionRule(NamedTuple):
+    """What values an option takes: `words`, a number > 0 where `number`, and 0 where `zero`."""
+
+    words: frozenset[str] = frozenset()
+    number: bool = True
+    zero: bool = False
+
+
+OPTIONS: dict[str, OptionRule] = {
+    "norm": OptionRule(frozenset({"projected", "unprojected"}), number=False),
+    "radius": OptionRule(),
+    "ridge": OptionRule(zero=True),
+    "step": OptionRule(frozenset({"pilot", "oracle"})),
+    "tau": OptionRule(),
+}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to an estimate: whom labelers trust, what is done to labels, how the server estimates."""
+
+    trust: Trust | None
+    mechanism: str
+    estimator: str
+    options: tuple[tuple[str, Option], ...] = ()
+
+    @property
+    def trust_name(self) -> str:
+        """The trust model in lower case; "none" where nothing is sent."""
+        return "none" if self.trust is None else self.trust.label
+
+    @property
+    def name(self) -> str:
+        """What tables and legends call the arm: `trust/mechanism/estimator` and its options."""
+        parts = [f"{key}={canonical(value) if isinstance(value, Decimal) else value}" for key, value in self.options]
+        return "/".join((self.trust_name, self.mechanism, self.estimator)) + (f"[{', '.join(parts)}]" if parts else "")
+
+    def get(self, name: str) -> Option | None:
+        """The value of an option, or None for its default."""
+        return dict(self.options).get(name)

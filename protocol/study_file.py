@@ -1,0 +1,131 @@
+"""A study file's tables, read strictly: every wrong key or value is named with its place."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from protocol import strict
+from protocol.arms import CENTRAL, ESTIMATORS, MECHANISMS, OPTIONS, Arm, Option
+from protocol.decimals import decimal, delta, epsilon
+from protocol.problem import DRAWN, Problem
+from protocol.strict import StudyError
+from protocol.study import MOST, Grid, Study
+from protocol.trust import SIGHT, Trust
+
+
+def parse(content: Mapping[str, Any], problem: Problem | None = None) -> Study:
+    """Read a study from nested tables (a TOML file without `theta`); `problem` replaces features read from a file.
+
+    Raises StudyError that names the place, and for an unknown key the nearest valid one.
+    """
+    top = strict.table(content, "top level", ("study", "problem", "grid", "arm"), ("study", "problem", "grid", "arm"))
+    head = strict.table(top["study"], "study", ("name", "seed", "repetitions"), ("name", "seed", "repetitions"))
+    grid = _grid(top["grid"])
+    asked = problem or parse_problem(top["problem"])
+    arms = tuple(
+        _arm(item, f"arm {index}", asked) for index, item in enumerate(strict.sequence(top["arm"], "arm"), start=1)
+    )
+    study = Study(
+        name=strict.text(head["name"], "[study] name"),
+        seed=strict.integer(head["seed"], "[study] seed", 0, (1 << 128) - 1),
+        repetitions=strict.integer(head["repetitions"], "[study] repetitions", 1, MOST),
+        problem=asked,
+        grid=grid,
+        arms=arms,
+    )
+    _check_arms(study)
+    return study
+
+
+def parse_problem(content: Any, design: Any = None, features: str | None = None) -> Problem:
+    """Read a [problem] table without its truth; a feature file's content comes as `design`."""
+    keys = ("kind", "model", "dimension", "features", "bound", "sum_zero")
+    top = strict.table(content, "problem", keys, ("kind", "dimension", "features"))
+    strict.text(top["kind"], "[problem] kind", ["pairwise"])
+    strict.text(top.get("model", "btl"), "[problem] model", ["btl"])
+    law = features or strict.text(top["features"], "[problem] features", DRAWN)
+    bound = None
+    if "bound" in top:
+        bound = _decimal(top["bound"], "[problem] bound")
+    try:
+        return Problem(
+            dimension=strict.integer(top["dimension"], "[problem] dimension", 1, 1 << 20),
+            features=law,
+            sum_zero=strict.boolean(top.get("sum_zero", False), "[problem] sum_zero"),
+            bound=bound,
+            design=design,
+        )
+    except StudyError:
+        raise
+    except ValueError as error:
+        raise StudyError(f"[problem] {error}") from None
+
+
+def _grid(content: Any) -> Grid:
+    top = strict.table(content, "grid", ("n", "epsilon", "delta"), ("n",))
+    counts = [strict.integer(value, "[grid] n", 1, MOST) for value in strict.sequence(top["n"], "[grid] n")]
+    levels, failures = [], []
+    for value in strict.sequence(top["epsilon"], "[grid] epsilon") if "epsilon" in top else []:
+        levels.append(_named(epsilon, value, "[grid] epsilon"))
+    for value in strict.sequence(top["delta"], "[grid] delta") if "delta" in top else []:
+        failures.append(_named(delta, value, "[grid] delta"))
+    return Grid(tuple(sorted(counts)), tuple(sorted(levels)), tuple(sorted(failures)))
+
+
+def _arm(content: Any, place: str, problem: Problem) -> Arm:
+    keys = {"trust", "mechanism", "estimator", *OPTIONS}
+    top = strict.table(content, place, keys, ("trust", "estimator"))
+    name = strict.text(top["trust"], f"[{place}] trust", [*(trust.label for trust in SIGHT), "none"])
+    trust = None if name == "none" else Trust.parse(name)
+    known = [
+        estimator for (where, estimator), rule in ESTIMATORS.items() if where == trust and problem.model in rule.models
+    ]
+    estimator = strict.text(top["estimator"], f"[{place}] estimator", known)
+    mechanisms = MECHANISMS[trust, problem.kind]
+    mechanism = strict.text(top.get("mechanism", mechanisms[0]), f"[{place}] mechanism", mechanisms)
+    options = strict.table(
+        {key: value for key, value in top.items() if key not in ("trust", "mechanism", "estimator")},
+        place,
+        ESTIMATORS[trust, estimator].options - (frozenset() if CENTRAL.get(mechanism, True) else {"radius"}),
+    )
+    read = tuple((key, _option(key, options[key], f"[{place}] {key}")) for key in sorted(options))
+    return Arm(trust, mechanism, estimator, read)
+
+
+def _option(key: str, value: Any, place: str) -> Option:
+    rule = OPTIONS[key]
+    if (isinstance(value, str) and rule.words) or not rule.number:
+        return strict.text(value, place, rule.words)
+    number = _decimal(value, place)
+    if number < 0 or (number == 0 and not rule.zero):
+        raise StudyError(f"{place}: expected a number > 0, got {value!r}")
+    return number
+
+
+def _check_arms(study: Study) -> None:
+    names = [arm.name for arm in study.arms]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise StudyError(f"[arm {index + 1}] expected different arms, got {name} twice")
+    trusts = {arm.trust for arm in study.arms}
+    if trusts & {Trust.LOCAL, Trust.CENTRAL} and not study.grid.epsilon:
+        raise StudyError("[grid] expected the key 'epsilon': an arm makes a claim")
+    if Trust.CENTRAL in trusts and not study.grid.delta:
+        raise StudyError("[grid] expected the key 'delta': a central arm adds Gaussian noise")
+    design = study.problem.design
+    if design is not None and max(study.grid.n) > len(design):
+        raise StudyError(f"[grid] n: expected at most the {len(design)} rows of the feature file, got {study.grid.n}")
+
+
+def _decimal(value: Any, place: str) -> Decimal:
+    return _named(decimal, value, place)
+
+
+def _named(read: Any, value: Any, place: str) -> Decimal:
+    if isinstance(value, str):
+        raise StudyError(f"{place}: expected a number, got {value!r}")
+    try:
+        result: Decimal = read(value, place)
+    except ValueError as error:
+        raise StudyError(str(error)) from None
+    return result
