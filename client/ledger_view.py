@@ -9,6 +9,7 @@ from client.ledger_store import APPLICATION_ID, LedgerUnavailable, reading
 from protocol.decimals import add
 from protocol.messages import Coins
 from protocol.privacy import Unit
+from protocol.sqlite_header import application_id
 from protocol.trust import Trust
 
 
@@ -45,9 +46,7 @@ class Spent:
 
 def is_label_ledger(path: Path) -> bool:
     """Whether a file is a labeler's ledger, by its header."""
-    with path.open("rb") as file:
-        header = file.read(72)
-    return header[:16] == b"SQLite format 3\0" and header[68:] == APPLICATION_ID.to_bytes(4, "big")
+    return application_id(path) == APPLICATION_ID
 
 
 def read_entries(path: Path) -> list[Entry]:

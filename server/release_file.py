@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from protocol.sqlite_header import application_id
 from server.release_record import Release, decode, encode
 
 APPLICATION_ID = 0x48544355  # "HTCU"
@@ -83,9 +84,7 @@ def insert(database: sqlite3.Connection, release: Release) -> None:
 
 def is_release_ledger(path: Path) -> bool:
     """Whether a file is a curator's ledger, by its header."""
-    with path.open("rb") as file:
-        header = file.read(72)
-    return header[:16] == b"SQLite format 3\0" and header[68:] == APPLICATION_ID.to_bytes(4, "big")
+    return application_id(path) == APPLICATION_ID
 
 
 def read_releases(path: Path) -> list[Release]:
