@@ -3,28 +3,26 @@
 import logging
 import traceback
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from client.account import BudgetExhausted, Charge, Fresh
-from client.choice import Choice, TaskInvalid, check_grid, choose, understand
+from client.account import BudgetExhausted, Charge
+from client.choice import Choice, TaskInvalid, choose, understand
 from client.draws import AddressedDraws, Draws, SecretDraws
 from client.ledger import Ledger
 from client.ledger_store import LedgerUnavailable
+from client.payloads import Asked
 from client.policy import Policy
-from client.randomizer import randomize
 from client.rows import answerable, check_groups
-from client.sources import Facts, ProblemUnknown, Source
-from client.ties import settled, turned, wins
+from client.sources import ProblemUnknown, Source
 from protocol.codec import decode_task, encode_refusal, encode_reply, encode_report, identity
 from protocol.errors import WireError
-from protocol.features import group_weights, weighted
-from protocol.messages import Code, Coins, Kind, Payload, Refusal, Report, Runs, Task, Ties
+from protocol.messages import Code, Coins, Refusal, Report, Runs, Task
 from protocol.numerics import fingerprint
 from protocol.store import FeatureStore
-from protocol.terms import TIE, label_epsilon
-from protocol.trust import Trust
+from protocol.terms import label_epsilon
 
 MOST_VALUES = 1 << 31  # of one message
 ENTROPY = {"os": Coins.OS, "addressed": Coins.ADDRESSED}
@@ -93,6 +91,11 @@ def answer(raw_task: bytes, node: Node) -> bytes:
     neighbours: replace one label), hence at the unit labeler the task's epsilon for each labeler (neighbours: replace
     all labels of one labeler); the exact law is that of `client.randomizer.randomize`. Clear and exact contributions
     leave only where the node's policy allows their trust model.
+
+    Two things depend on labels. Under `Ties.DROP` the rows answered, and the refusal where none is left, tell which
+    labels are ties: a claim allows it only where the node's policy declares ties public, and neighbours then have the
+    same ties. A clear task claims nothing: rows without a winner are missing from its report, and one that knows of no
+    ties (`Ties.NONE`) is refused where there are some.
     """
     task_id = identity(raw_task)
     try:
@@ -123,13 +126,11 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
         raise TaskInvalid("expected a task about at least one row of this client, and not more than a message holds")
     check_groups(task, node.source, rows)
     facts = node.source.facts(rows)
+    draws = partial(node.draws, task)
+    asked = Asked(task, choice, rows, facts, node.source, node.features, draws)
     charge = _charge(task, task_id, choice, node.coins)
     return node.ledger.settle(
-        charge,
-        node.policy,
-        facts,
-        lambda fresh: _randomized(task, node, choice, rows, facts, fresh),
-        lambda symbols: _reply(task, task_id, node, choice, rows, _payload(task, node, choice, rows, facts, symbols)),
+        charge, node.policy, facts, asked.randomized, lambda symbols: _reply(task_id, asked, symbols, node.coins)
     )
 
 
@@ -147,77 +148,17 @@ def _charge(task: Task, task_id: bytes, choice: Choice, coins: Coins) -> Charge:
     )
 
 
-def _block(task: Task) -> range:
-    return range(task.first_repetition, task.first_repetition + task.repetitions)
-
-
-def _randomized(
-    task: Task, node: Node, choice: Choice, rows: NDArray[np.int64], facts: Facts | None, fresh: Fresh
-) -> NDArray[np.uint8]:
-    """New symbols of the rows at the positions `fresh`, in the normal orientation; (repetitions, fresh rows)."""
-    assert choice.channel is not None
-    chosen = rows[fresh]
-    symbols = np.empty((task.repetitions, len(chosen)), dtype=np.uint8)
-    for index, repetition in enumerate(_block(task)):
-        values = node.source.labels(task, repetition, chosen).reveal()
-        if facts is not None:
-            values = turned(values, facts.reversed[fresh])
-        if task.ties is Ties.NONE:  # a claim and no row for ties: a fixed winner
-            values = np.where(values == TIE, 0, values).astype(np.uint8)
-        symbols[index] = randomize(values, choice.channel, node.draws(task, repetition), chosen)
-    return symbols
-
-
-def _payload(
-    task: Task, node: Node, choice: Choice, rows: NDArray[np.int64], facts: Facts | None, symbols: NDArray[np.uint8]
-) -> Payload:
-    """What is sent: `symbols` turned back to the task's orientation, clear labels, or exact sums."""
-    if task.trust is Trust.LOCAL:
-        sent = symbols if facts is None else symbols ^ facts.reversed
-        return Payload(Kind.SYMBOLS, sent, outcomes=2)
-    if task.trust is Trust.CENTRAL:
-        return _exact_sums(task, node, choice, rows, facts)
-    labels = [_settled(task, node, repetition, rows, facts) for repetition in _block(task)]
-    return Payload(Kind.SYMBOLS, np.stack(labels), outcomes=3 if task.ties is Ties.HALF else 2)
-
-
-def _settled(
-    task: Task, node: Node, repetition: int, rows: NDArray[np.int64], facts: Facts | None
-) -> NDArray[np.uint8]:
-    """Labels of a clear or central task, ties as it says."""
-    values = node.source.labels(task, repetition, rows).reveal()
-    reversed = np.zeros(len(rows), dtype=np.uint8) if facts is None else facts.reversed
-    return settled(task, values, reversed, node.draws(task, repetition), rows)
-
-
-def _exact_sums(task: Task, node: Node, choice: Choice, rows: NDArray[np.int64], facts: Facts | None) -> Payload:
-    """S' = sum of y_i v_i over rows, one group: shape (repetitions, 1, p). Exact, so a matrix product may sum it."""
-    power = check_grid(task, choice.radius)
-    start, stop = int(rows[0]), int(rows[-1]) + 1
-    sums = np.empty((task.repetitions, 1, task.problem.reduced_dimension))
-    for index, repetition in enumerate(_block(task)):
-        place = (task.problem, task.n, repetition, start, stop)
-        if task.groups is not None and choice.radius is not None:
-            own = node.features.reduced(*place)[rows - start]
-            v = weighted(own, power, group_weights(own, task.groups[rows], choice.radius)).rows
-        else:
-            held = node.features.rounded(*place, power, choice.radius).rows
-            v = held if len(held) == len(rows) else held[rows - start]
-        y = wins(_settled(task, node, repetition, rows, facts))
-        sums[index, 0] = y @ v + 0.0  # no negative zero
-    return Payload(Kind.EXACT_SUMS, sums, counts=np.array([len(rows)], dtype=np.uint64))
-
-
-def _reply(task: Task, task_id: bytes, node: Node, choice: Choice, rows: NDArray[np.int64], payload: Payload) -> bytes:
+def _reply(task_id: bytes, asked: Asked, symbols: NDArray[np.uint8], coins: Coins) -> bytes:
+    rows, choice = asked.rows, asked.choice
     dense = int(rows[-1]) - int(rows[0]) + 1 == len(rows)
     runs = Runs.of(range(int(rows[0]), int(rows[-1]) + 1)) if dense else Runs.of(rows.tolist())
     report = Report(
         task=task_id,
-        rows=None if len(rows) == task.n else runs,
-        payload=payload,
+        rows=None if len(rows) == asked.task.n else runs,
+        payload=asked.payload(symbols),
         mechanism=choice.mechanism,
         table=b"" if choice.channel is None else choice.channel.digest,
-        coins=node.coins,
+        coins=coins,
         numerics=fingerprint(),
     )
     return encode_reply([(encode_report(report), b"")])

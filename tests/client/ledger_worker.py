@@ -3,7 +3,7 @@
 `kill FOLDER COUNT`: COUNT times, a child answers one task after the other, appending every reply to `released`, until
 it is killed with SIGKILL at a random moment. `race FOLDER CHILDREN TRIES`: children spend at once, each line of
 `released` being one success. `die FOLDER FUNCTION`: a child answers and kills itself when FUNCTION of
-`client.labeler` has returned, inside the ledger's transaction.
+`client.labeler` or `Asked` has returned, inside the ledger's transaction.
 """
 
 import os
@@ -17,6 +17,7 @@ from pathlib import Path
 from client import labeler
 from client.labeler import Node, answer
 from client.ledger import DiskLedger
+from client.payloads import Asked
 from client.policy import Policy
 from client.sources.loading import read_table
 from protocol.codec import decode_reply, encode_task
@@ -104,8 +105,9 @@ def race(folder: Path, children: int, tries: int) -> None:
 
 def die(folder: Path, function: str) -> None:
     """Fork a child that dies in the middle of an answer."""
-    inner = getattr(labeler, function)
-    setattr(labeler, function, lambda *parts: (inner(*parts), os.kill(os.getpid(), signal.SIGKILL)))
+    place = labeler if function == "_reply" else Asked
+    inner = getattr(place, function)
+    setattr(place, function, lambda *parts: (inner(*parts), os.kill(os.getpid(), signal.SIGKILL)))
     room = node(folder, "1")
     child = os.fork()
     if child == 0:

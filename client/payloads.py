@@ -1,0 +1,92 @@
+"""What an answer holds: randomised symbols, clear labels, or exact sums of some rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.account import Fresh
+from client.choice import Choice, check_grid
+from client.draws import Draws
+from client.randomizer import randomize
+from client.sources import Facts, Source
+from client.ties import settled, turned, wins
+from protocol.features import group_weights, weighted
+from protocol.messages import Kind, Payload, Task, Ties
+from protocol.store import FeatureStore
+from protocol.terms import TIE
+from protocol.trust import Trust
+
+Symbols = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A task, what this client chose of it, and the rows to answer for; `draws` gives the coins of a repetition."""
+
+    task: Task
+    choice: Choice
+    rows: NDArray[np.int64]
+    facts: Facts | None
+    source: Source = field(repr=False)
+    features: FeatureStore = field(repr=False)
+    draws: Callable[[int], Draws] = field(repr=False)
+
+    def randomized(self, fresh: Fresh) -> Symbols:
+        """New symbols of the rows at the positions `fresh`, in the normal orientation: (repetitions, fresh rows).
+
+        Guarantee: that of `client.randomizer.randomize` for the channel chosen; unit: one label; neighbours: replace
+        one label.
+        """
+        assert self.choice.channel is not None
+        chosen = self.rows[fresh]
+        symbols = np.empty((self.task.repetitions, len(chosen)), dtype=np.uint8)
+        for index, repetition in enumerate(self._block()):
+            values = self.source.labels(self.task, repetition, chosen).reveal()
+            if self.facts is not None:
+                values = turned(values, self.facts.reversed[fresh])
+            if self.task.ties is Ties.NONE:  # a claim and no row for ties: a fixed winner
+                values = np.where(values == TIE, 0, values).astype(np.uint8)
+            symbols[index] = randomize(values, self.choice.channel, self.draws(repetition), chosen)
+        return symbols
+
+    def payload(self, symbols: Symbols) -> Payload:
+        """What is sent: `symbols` turned back to the task's orientation, clear labels, or exact sums.
+
+        Raises TaskInvalid for a grid on which sums would round, and for ties that a clear task knows nothing of.
+        """
+        if self.task.trust is Trust.LOCAL:
+            sent = symbols if self.facts is None else symbols ^ self.facts.reversed
+            return Payload(Kind.SYMBOLS, sent, outcomes=2)
+        if self.task.trust is Trust.CENTRAL:
+            return self._exact_sums()
+        labels = [self._settled(repetition) for repetition in self._block()]
+        return Payload(Kind.SYMBOLS, np.stack(labels), outcomes=3 if self.task.ties is Ties.HALF else 2)
+
+    def _block(self) -> range:
+        return range(self.task.first_repetition, self.task.first_repetition + self.task.repetitions)
+
+    def _settled(self, repetition: int) -> Symbols:
+        """Labels of a clear or central task, ties as it says."""
+        values = self.source.labels(self.task, repetition, self.rows).reveal()
+        reversed = np.zeros(len(self.rows), dtype=np.uint8) if self.facts is None else self.facts.reversed
+        return settled(self.task, values, reversed, self.draws(repetition), self.rows)
+
+    def _exact_sums(self) -> Payload:
+        """S' = sum of y_i v_i over rows, one group: (repetitions, 1, p). Exact, so a matrix product may sum it."""
+        task, rows, radius = self.task, self.rows, self.choice.radius
+        power = check_grid(task, radius)
+        start, stop = int(rows[0]), int(rows[-1]) + 1
+        sums = np.empty((task.repetitions, 1, task.problem.reduced_dimension))
+        for index, repetition in enumerate(self._block()):
+            place = (task.problem, task.n, repetition, start, stop)
+            if task.groups is not None and radius is not None:
+                own = self.features.reduced(*place)[rows - start]
+                v = weighted(own, power, group_weights(own, task.groups[rows], radius)).rows
+            else:
+                held = self.features.rounded(*place, power, radius).rows
+                v = held if len(held) == len(rows) else held[rows - start]
+            y = wins(self._settled(repetition))
+            sums[index, 0] = y @ v + 0.0  # no negative zero
+        return Payload(Kind.EXACT_SUMS, sums, counts=np.array([len(rows)], dtype=np.uint64))
