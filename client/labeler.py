@@ -127,7 +127,7 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
     check_groups(task, node.source, rows)
     facts = node.source.facts(rows)
     draws = partial(node.draws, task)
-    asked = Asked(task, choice, rows, facts, node.source, node.features, draws)
+    asked = Asked(task, choice, rows, node.source, node.features, draws)
     charge = _charge(task, task_id, choice, node.coins)
     return node.ledger.settle(
         charge, node.policy, facts, asked.randomized, lambda symbols: _reply(task_id, asked, symbols, node.coins)

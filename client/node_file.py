@@ -22,7 +22,7 @@ from protocol.strict import StudyError
 from protocol.study import MOST
 
 LARGEST_SEED = (1 << 128) - 1
-COLUMN_KEYS = ("labeler", "item_a", "item_b", "winner", "loser", "row")
+COLUMN_KEYS = ("labeler", "item_a", "item_b", "winner", "loser", "row", "coding")
 TABLE_KEYS = ("file", "public", "items", "features", "features_columns", "questions", *COLUMN_KEYS)
 
 
@@ -89,7 +89,8 @@ def read_node(path: Path) -> NodeFile:
     [node]        entropy = "os" (default) | "addressed", seed = INTEGER, ledger = PATH
     [source]      kind = "synthetic", client = 0, clients = 3
                   kind = "table", file = PATH, public = false, items = PATH, features = PATH, features_columns = [NAME]
-                  labeler = NAME, item_a = NAME, item_b = NAME, winner = NAME, loser = NAME, row = NAME, questions = []
+                  labeler = NAME, item_a = NAME, item_b = NAME, winner = NAME, loser = NAME, row = NAME, questions = [],
+                  coding = "names" | "sides" | "1/0/-1" (FIRST/TIE/SECOND) | "1/0" (FIRST/SECOND): what winner holds
     [policy]      as client.policy.Policy.parse
     [superlink]   address = "HOST:PORT", insecure = true | root_certificates = PATH, key = PATH
     ```
@@ -100,7 +101,7 @@ def read_node(path: Path) -> NodeFile:
         with path.open("rb") as file:
             content = tomllib.load(file, parse_float=Decimal)
     except OSError as error:
-        raise NodeFileError(f"{path}: expected a node file, {error.strerror}") from None
+        raise NodeFileError(f"{path}: expected a node file, {strict.unopened(error)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise NodeFileError(f"{path}: expected TOML, {error}") from None
     try:

@@ -10,8 +10,8 @@ from client.account import Fresh
 from client.choice import Choice, check_grid
 from client.draws import Draws
 from client.randomizer import randomize
-from client.sources import Facts, Source
-from client.ties import settled, turned, wins
+from client.sources import Source
+from client.ties import settled, wins
 from protocol.features import group_weights, weighted
 from protocol.messages import Kind, Payload, Task, Ties
 from protocol.store import FeatureStore
@@ -28,13 +28,12 @@ class Asked:
     task: Task
     choice: Choice
     rows: NDArray[np.int64]
-    facts: Facts | None
     source: Source = field(repr=False)
     features: FeatureStore = field(repr=False)
     draws: Callable[[int], Draws] = field(repr=False)
 
     def randomized(self, fresh: Fresh) -> Symbols:
-        """New symbols of the rows at the positions `fresh`, in the normal orientation: (repetitions, fresh rows).
+        """New symbols of the rows at the positions `fresh`: (repetitions, fresh rows).
 
         Guarantee: that of `client.randomizer.randomize` for the channel chosen; unit: one label; neighbours: replace
         one label.
@@ -44,21 +43,18 @@ class Asked:
         symbols = np.empty((self.task.repetitions, len(chosen)), dtype=np.uint8)
         for index, repetition in enumerate(self._block()):
             values = self.source.labels(self.task, repetition, chosen).reveal()
-            if self.facts is not None:
-                values = turned(values, self.facts.reversed[fresh])
             if self.task.ties is Ties.NONE:  # a claim and no row for ties: a fixed winner
                 values = np.where(values == TIE, 0, values).astype(np.uint8)
             symbols[index] = randomize(values, self.choice.channel, self.draws(repetition), chosen)
         return symbols
 
     def payload(self, symbols: Symbols) -> Payload:
-        """What is sent: `symbols` turned back to the task's orientation, clear labels, or exact sums.
+        """What is sent: `symbols`, clear labels, or exact sums.
 
         Raises TaskInvalid for a grid on which sums would round, and for ties that a clear task knows nothing of.
         """
         if self.task.trust is Trust.LOCAL:
-            sent = symbols if self.facts is None else symbols ^ self.facts.reversed
-            return Payload(Kind.SYMBOLS, sent, outcomes=2)
+            return Payload(Kind.SYMBOLS, symbols, outcomes=2)
         if self.task.trust is Trust.CENTRAL:
             return self._exact_sums()
         labels = [self._settled(repetition) for repetition in self._block()]
@@ -70,8 +66,7 @@ class Asked:
     def _settled(self, repetition: int) -> Symbols:
         """Labels of a clear or central task, ties as it says."""
         values = self.source.labels(self.task, repetition, self.rows).reveal()
-        reversed = np.zeros(len(self.rows), dtype=np.uint8) if self.facts is None else self.facts.reversed
-        return settled(self.task, values, reversed, self.draws(repetition), self.rows)
+        return settled(self.task, values, self.draws(repetition), self.rows)
 
     def _exact_sums(self) -> Payload:
         """S' = sum of y_i v_i over rows, one group: (repetitions, 1, p). Exact, so a matrix product may sum it."""

@@ -13,15 +13,10 @@ Symbols = NDArray[np.uint8]
 Rows = NDArray[np.int64]
 
 
-def turned(values: Symbols, reversed: Symbols) -> Symbols:
-    """Labels seen from the other side where `reversed` is 1: the winners swap, a tie stays one."""
-    return np.where(values == TIE, values, values ^ reversed)
-
-
-def settled(task: Task, values: Symbols, reversed: Symbols, draws: Draws, rows: Rows) -> Symbols:
+def settled(task: Task, values: Symbols, draws: Draws, rows: Rows) -> Symbols:
     """Labels with their ties settled as a clear or central task says: by fair coins, or left as `TIE` for a half.
 
-    A task that knows of no ties gets a fixed winner under a claim: the first of the pair in the normal orientation.
+    A task that knows of no ties gets a fixed winner under a claim: the first of the pair, which is so by name.
     Raises TaskInvalid for ties in a clear task that knows of none: nothing is promised there, and a guess would be
     wrong in silence.
     """
@@ -30,7 +25,7 @@ def settled(task: Task, values: Symbols, reversed: Symbols, draws: Draws, rows: 
     if task.ties is Ties.NONE and task.trust is Trust.CLEAR and (values == TIE).any():
         raise TaskInvalid("expected a clear task that says what becomes of ties")
     if task.ties is Ties.NONE:
-        return np.where(values == TIE, reversed, values)
+        return np.where(values == TIE, np.uint8(0), values)
     return values
 
 

@@ -17,17 +17,15 @@ class ProblemUnknown(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Whose labels some rows are: for the ledger and for orientation, never for a report. All of shape (rows,).
+    """Whose labels some rows are: for the ledger, never for a report. All of shape (rows,).
 
-    `identities`: 32 bytes naming the label, different from each other; `labelers`: indices into `names`;
-    `reversed`: 1 where the row names its pair in the other order, so that its value is flipped before and after
-    randomising.
+    `identities`: 32 bytes naming the label, different from each other, the same for a pair in either order; `labelers`:
+    indices into `names`.
     """
 
     identities: Sequence[bytes] = field(repr=False)
     labelers: NDArray[np.int64] = field(repr=False)
     names: Sequence[str] = field(repr=False)
-    reversed: NDArray[np.uint8] = field(repr=False)
 
 
 class Source(Protocol):
@@ -51,4 +49,4 @@ class Source(Protocol):
         """Whose labels these rows are; None for synthetic ones."""
 
     def labels(self, task: Task, repetition: int, rows: NDArray[np.int64]) -> Labels:
-        """Raw labels of rows held here."""
+        """Raw labels of rows held here, in the orientation of the public problem."""

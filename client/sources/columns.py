@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from client.sources.outcomes import codes
 from client.sources.reading import SourceError
 
 NONE = "none"  # what a holder says where there is no such column
@@ -30,7 +31,8 @@ class Wanted:
     """What a holder says of the columns; None leaves a guess. `labeler` NONE: every row is a labeler of its own.
 
     `loser` says that `winner` names the other item of the pair. `questions` () asks one question in all rows. `row`
-    names the column of global row numbers, where a split wrote one.
+    names the column of global row numbers, where a split wrote one. `coding` declares what the winner's field holds
+    (`client.sources.outcomes.CODINGS`): numbers and other codes have no meaning without it.
     """
 
     labeler: str | None = None
@@ -40,6 +42,7 @@ class Wanted:
     loser: str | None = None
     questions: tuple[str, ...] | None = None
     row: str | None = None
+    coding: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Columns:
     loser: str | None
     questions: tuple[str, ...]
     row: str | None
+    coding: str | None = None
 
     def describe(self, wanted: Wanted) -> str:
         """One line for the holder's terminal: what is read as what, and what of it was guessed."""
@@ -60,10 +64,19 @@ class Columns:
         parts = [
             ("labeler", [self.labeler or "none, every row is one"], wanted.labeler),
             ("items" if self.pair else "loser and winner", pair, items),
-            *([("winner", [self.winner], wanted.winner)] if self.pair else []),
+            *([("winner", [self.winner], wanted.winner), *self._declared()] if self.pair else []),
             ("question", self.questions or ["the same in all rows"], wanted.questions),
         ]
         return "; ".join(f"{what}: {', '.join(map(str, names))}{_guessed(said)}" for what, names, said in parts)
+
+    def _declared(self) -> list[tuple[str, list[str], str]]:
+        """What was declared of the winner's field, in words."""
+        if self.coding is None or self.pair is None:
+            return []
+        known = codes(self.coding)
+        sides = (*self.pair, "a tie")
+        said = [self.coding] if known is None else [f"{code} is {sides[meant]}" for code, meant in known.items()]
+        return [("coding", said, self.coding)]
 
 
 def choose(path: Path, names: tuple[str, ...], wanted: Wanted) -> Columns:
@@ -74,7 +87,11 @@ def choose(path: Path, names: tuple[str, ...], wanted: Wanted) -> Columns:
         questions = tuple(name for name in names if _plain(name) in QUESTIONS)
     pair, winner, loser = _comparison(header, wanted)
     labeler = wanted.labeler or _labeler(header)
-    columns = Columns(None if labeler == NONE else labeler, pair, winner, loser, questions, wanted.row)
+    if wanted.coding is not None:
+        codes(wanted.coding)
+        if loser is not None:
+            raise SourceError("--winner-coding: expected none where a column names the loser")
+    columns = Columns(None if labeler == NONE else labeler, pair, winner, loser, questions, wanted.row, wanted.coding)
     used = [columns.labeler, *(pair or ()), winner, loser, *questions, wanted.row]
     found = [header.one(name) for name in used if name is not None]
     if len(set(found)) != len(found):

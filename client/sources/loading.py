@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from client.labels import Labels
 from client.sources.columns import Columns, Wanted, choose
 from client.sources.item_features import ItemFeatures
-from client.sources.outcomes import MISSING, in_order, outcomes
+from client.sources.outcomes import MISSING, SECOND, in_order, outcomes
 from client.sources.reading import Records, SourceError, read_records
-from client.sources.table import Table, label_identity, reversed_pairs
+from client.sources.table import Table, label_identity
 from protocol.study import MOST
 
 EVERY_ROW = Wanted()
@@ -25,7 +25,7 @@ ITEM = "item"  # the column of a public list of items
 
 @dataclass(frozen=True, eq=False)
 class _Comparisons:
-    """Usable records: their places in the file, two different items each, and the outcome as read."""
+    """Usable records: their places in the file, two different items each in the order of names, and the outcome."""
 
     places: Sequence[int]
     first: Sequence[str]
@@ -58,7 +58,7 @@ def read_table(
     sides = [np.fromiter(map(number.__getitem__, side), np.int32, len(side)) for side in (found.first, found.second)]
     pairs = np.stack(sides, axis=1)
     missing = (found.outcome == MISSING).astype(np.uint8)
-    values = np.where(missing, reversed_pairs(names, pairs), found.outcome)
+    values = np.where(missing, np.uint8(0), found.outcome)
     table = Table(
         path=path,
         public=public,
@@ -96,13 +96,17 @@ def _comparisons(records: Records, columns: Columns) -> _Comparisons:
     if columns.pair is None:
         assert columns.loser is not None
         losers, winners = _filled(records, columns.loser), _filled(records, columns.winner)
-        places = [place for place, (lost, won) in enumerate(zip(losers, winners, strict=True)) if lost != won]
-        pairs = in_order([losers[place] for place in places], [winners[place] for place in places])
-        return _Comparisons(places, *pairs)
-    one, other = (_filled(records, name) for name in columns.pair)
+        places, first, second = _different(losers, winners)
+        return _Comparisons(places, *in_order(first, second, np.full(len(places), SECOND, dtype=np.uint8)))
+    places, first, second = _different(*(_filled(records, name) for name in columns.pair))
+    found = outcomes(records, columns.winner, columns.coding, places, columns.pair, (first, second))
+    return _Comparisons(places, *in_order(first, second, found))
+
+
+def _different(one: Sequence[str], other: Sequence[str]) -> tuple[list[int], list[str], list[str]]:
+    """Places of records about two different items, and these items."""
     places = [place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
-    first, second = [one[place] for place in places], [other[place] for place in places]
-    return _Comparisons(places, first, second, outcomes(records, columns.winner, places, columns.pair, first, second))
+    return places, [one[place] for place in places], [other[place] for place in places]
 
 
 def _filled(records: Records, name: str) -> list[str]:

@@ -1,6 +1,9 @@
-"""What a winner's field means, by an explicit table: a word that is not in it is an error, never a guess."""
+"""What a winner's field means: as its holder declares, else by a table of words. Which labels occur decides nothing.
 
-from collections.abc import Sequence
+A text without a meaning is an error, never a guess.
+"""
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,71 +11,109 @@ from numpy.typing import NDArray
 from client.sources.reading import Records, SourceError
 
 FIRST, SECOND, TIE, MISSING = 0, 1, 2, 3
+TIES = ("tie", "draw", "same", "equal", "both", "neither", "both_bad", "bothbad", "tie (bothbad)", "tie (inconsistent)")
 WORDS = {
     **dict.fromkeys(("item_a", "a", "model_a", "model_x", "left", "home", "first"), FIRST),
     **dict.fromkeys(("item_b", "b", "model_b", "model_y", "right", "away", "second"), SECOND),
-    **dict.fromkeys(("tie", "draw", "same", "equal", "both", "neither", "both_bad", "bothbad"), TIE),
-    **dict.fromkeys(("tie (bothbad)", "tie (inconsistent)"), TIE),
 }
-SIGNS = {"1": FIRST, "0": TIE, "-1": SECOND}  # results of a home side; 0 and 1 alone could mean anything
+NAMES, SIDES = "names", "sides"  # the codings that list no codes
+WRITTEN = {FIRST: "item_a", SECOND: "item_b", TIE: "tie", MISSING: ""}  # how SIDES writes an outcome
+CODINGS = (
+    "--winner-coding (in a node file: coding) takes names (the item that won), sides (item_a, left, home, ...), or the "
+    "codes themselves, FIRST/SECOND or FIRST/TIE/SECOND: 1/0, 0/1, 1/2, 1/-1, 1/0/-1, ..."
+)
 Names = Sequence[str]
 
 
-def outcomes(
-    records: Records, field: str, rows: Sequence[int], sides: tuple[str, str], first: Names, second: Names
-) -> NDArray[np.uint8]:
-    """FIRST, SECOND, TIE or MISSING (an empty field) for each of `rows`, which compare `first` and `second`.
+def codes(coding: str) -> dict[str, int] | None:
+    """What each code of a declared coding means; None for NAMES and SIDES. Raises SourceError for no coding.
 
-    A field may hold a word of the table, the name of one of the two items, or the name `sides` of its column. Numbers
-    are understood in the coding 1, 0, -1 only, which a file shows by its -1. Raises SourceError for the first other
-    text, and for one that could mean two things.
+    >>> codes("1/0/-1")
+    {'1': 0, '0': 2, '-1': 1}
     """
+    if coding in (NAMES, SIDES):
+        return None
+    parts = [part.strip() for part in coding.split("/")]
+    if len(parts) not in (2, 3) or not all(parts) or len(set(parts)) != len(parts):
+        raise SourceError(f"expected a coding of winners, got {coding!r}: {CODINGS}")
+    return dict(zip(parts, (FIRST, SECOND) if len(parts) == 2 else (FIRST, TIE, SECOND), strict=True))
+
+
+def outcomes(
+    records: Records,
+    field: str,
+    coding: str | None,
+    rows: Sequence[int],
+    sides: tuple[str, str],
+    pairs: tuple[Names, Names],
+) -> NDArray[np.uint8]:
+    """FIRST, SECOND, TIE or MISSING (an empty field) for each of `rows`, which compare items of `pairs`.
+
+    Without a `coding` a field holds the name of one of the two items, a word of the table, or the name `sides` of an
+    item's column; numbers mean nothing. A text that is the name of any item means that item only, never a word: items
+    are public. Raises SourceError for the first text without a meaning.
+    """
+    words, named = _vocabulary(coding, sides)
+    items = {*pairs[0], *pairs[1]} if named else set()
     texts = records.column(field)
-    words = WORDS | {sides[0]: FIRST, sides[1]: SECOND} | (SIGNS if "-1" in texts else {})
     values = np.empty(len(rows), dtype=np.uint8)
-    for index, (row, a, b) in enumerate(zip(rows, first, second, strict=True)):
+    for index, (row, first, second) in enumerate(zip(rows, *pairs, strict=True)):
         text = texts[row]
-        found = MISSING if text is None else _meaning(words, text, a, b)
+        if text is None:
+            found: int | None = MISSING
+        elif text in items:
+            found = FIRST if text == first else SECOND if text == second else None
+        else:
+            found = _meaning(words, text)
         if found is None:
-            raise SourceError(f"{records.where(row)}, field {field}: {_expected(text, a, b)}")
+            expected = ", ".join(map(repr, [*_examples(coding, words), *((first, second) if named else ())]))
+            where = f"{records.where(row)}, field {field}"
+            raise SourceError(f"{where}: expected one of {expected}, got {text!r}. {CODINGS}")
         values[index] = found
     return values
 
 
-def in_order(losers: Names, winners: Names) -> tuple[Names, Names, NDArray[np.uint8]]:
-    """First items, second items and outcomes of records that name a loser and a winner.
+def homonyms(items: Names, coding: str | None, sides: tuple[str, str]) -> list[str]:
+    """Items whose names are words for an answer too: read as names where names are read.
 
-    Items come in the order of their names: in the order of the columns, the public pair would tell the answer.
-
-    >>> in_order(["x", "y"], ["y", "x"])
-    (['x', 'x'], ['y', 'y'], array([1, 0], dtype=uint8))
+    >>> homonyms(["a", "c", "Draw"], None, ("left", "right"))
+    ['a', 'Draw']
     """
-    first = [min(pair) for pair in zip(losers, winners, strict=True)]
-    second = [max(pair) for pair in zip(losers, winners, strict=True)]
-    return first, second, np.array([won == b for won, b in zip(winners, second, strict=True)], dtype=np.uint8)
+    words, named = _vocabulary(coding, sides)
+    return [item for item in items if _meaning(words, item) is not None] if named else []
 
 
-def word(value: int, first: str, second: str) -> str:
-    """A word for an outcome of this pair that no item's name makes ambiguous; "" for a missing one.
+def in_order(first: Names, second: Names, outcome: NDArray[np.uint8]) -> tuple[list[str], list[str], NDArray[np.uint8]]:
+    """Pairs in the order of their items' names, and what was answered about them so.
 
-    >>> word(TIE, "tie", "y"), word(FIRST, "x", "item_a"), word(MISSING, "x", "y")
-    ('draw', 'a', '')
+    A pair is public. In the order in which a file writes it, it can tell the answer: where the winner stands first.
+
+    >>> in_order(["x", "y"], ["y", "x"], np.array([FIRST, FIRST], np.uint8))
+    (['x', 'x'], ['y', 'y'], array([0, 1], dtype=uint8))
     """
-    if value == MISSING:
-        return ""
-    return next(text for text, meant in WORDS.items() if meant == value and text not in (first, second))
+    both = list(zip(first, second, strict=True))
+    turned = np.fromiter((b < a for a, b in both), np.bool_, len(both)) & (outcome < TIE)
+    return [min(pair) for pair in both], [max(pair) for pair in both], outcome ^ turned
 
 
-def _meaning(words: dict[str, int], text: str, first: str, second: str) -> int | None:
-    """What a text means for one pair; None where that is nothing, or two things."""
-    word = words.get(text)
-    if word is None and words.get(text.lower()) == TIE:
-        word = TIE
-    named = FIRST if text == first else SECOND if text == second else word
-    return named if word is None or word == named else None
+def _vocabulary(coding: str | None, sides: tuple[str, str]) -> tuple[dict[str, int], bool]:
+    """Words and what they mean, and whether names of items have a meaning."""
+    declared = None if coding is None else codes(coding)
+    if declared is not None:
+        return declared, False
+    words = dict.fromkeys(TIES, TIE)
+    if coding != NAMES:
+        words |= WORDS | {sides[0]: FIRST, sides[1]: SECOND}
+    return words, coding != SIDES
 
 
-def _expected(text: str | None, first: str, second: str) -> str:
-    if text in (first, second):
-        return f"{text!r} names one item and means another answer: write item_a, item_b or tie"
-    return f"expected 'item_a', 'item_b', 'tie', {first!r} or {second!r}, got {text!r}"
+def _meaning(words: Mapping[str, int], text: str) -> int | None:
+    """What a word means; ties in any case of letters."""
+    found = words.get(text)
+    return TIE if found is None and words.get(text.lower()) == TIE else found
+
+
+def _examples(coding: str | None, words: Mapping[str, int]) -> list[str]:
+    """Words to name in an error: all codes, or one for each answer."""
+    known = WRITTEN.values() if coding in (None, NAMES, SIDES) else words
+    return [word for word in known if word in words]

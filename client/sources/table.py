@@ -1,7 +1,8 @@
 """Comparisons of a holder's file, as a source of labels.
 
 Public are the items, which pair each row compares and in which order the rows stand; nothing of it may follow from an
-answer. A file that names loser and winner is therefore read with its pairs in the order of their names.
+answer. Pairs are therefore in the order of their items' names, however the file writes them: whoever always writes the
+winner first would otherwise publish the answers.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from client.labels import Labels
 from client.sources import Facts, ProblemUnknown
 from client.sources.columns import Columns
-from client.sources.outcomes import TIE
+from client.sources.outcomes import TIE, homonyms
 from protocol.messages import Runs, Task
 from protocol.problem import Problem
 from protocol.trust import Trust
@@ -38,12 +39,12 @@ class PrivateCounts:
 class Table:
     """Comparisons of one file, in its order. `rows` are their global numbers, increasing: 0, 1, ... or as a split says.
 
-    Public: `items`, `pairs` (item_a, item_b), int32 (rows, 2), and `features` of items, float64 (items, p), where they
-    are described by some. Kept here: labelers, questions, and `values`: 1 iff item_b wins, 2 for a tie. A row whose
-    winner is `missing` has the value that is 0 in the normal orientation: under a claim it is a label as others are,
-    since which ones are missing would tell something. Rows of one (labeler, unordered pair, question) are one label:
-    under every claim the lowest of them stands for it and the others are not sent. `public` says that the user
-    declared the labels to be no secret. `dropped` counts lines that compare an item with itself.
+    Public: `items`, `pairs`, int32 (rows, 2), whose first item comes first by name whatever its number, and `features`
+    of items, float64 (items, p), where they are described by some. Kept here: labelers, questions, and `values`: 1 iff
+    the second of the pair wins, 2 for a tie. A row whose winner is `missing` has the value 0: under a claim it is a
+    label as others are, since which ones are missing would tell something. Rows of one (labeler, unordered pair,
+    question) are one label: under every claim the lowest of them stands for it and the others are not sent. `public`
+    says that the user declared the labels to be no secret. `dropped` counts lines that compare an item with itself.
     """
 
     path: Path
@@ -69,6 +70,12 @@ class Table:
         """How many different labels there are: rows of one labeler about one pair and question count once."""
         return int(self.first.sum())
 
+    @property
+    def homonyms(self) -> list[str]:
+        """Items whose names could be taken for answers, such as "a" or "tie", and are not."""
+        columns = self.columns
+        return [] if columns.pair is None else homonyms(self.items, columns.coding, columns.pair)
+
     @cached_property
     def problem(self) -> Problem:
         """What a server is told of the rows held: which items each compares, or x = phi(item_b) - phi(item_a).
@@ -83,15 +90,14 @@ class Table:
     def private_counts(self) -> PrivateCounts:
         """Counts that depend on labels: for the holder's terminal only."""
         values, missing = self.values.reveal(), self.missing.reveal() == 1
-        normal = np.where(values == TIE, values, values ^ self._reversed())
         answers: dict[bytes, set[int]] = {}
         for row in np.flatnonzero(~missing).tolist():
-            answers.setdefault(self.identities[row], set()).add(int(normal[row]))
+            answers.setdefault(self.identities[row], set()).add(int(values[row]))
         contradictions = sum(len(found) > 1 for found in answers.values())
         return PrivateCounts(int((values == TIE).sum()), int(missing.sum()), contradictions)
 
     def check(self, task: Task) -> None:
-        """The task's design must hold exactly this file's pairs, in its orientation, for all rows that may be sent."""
+        """The task's design must hold exactly this file's pairs, by name, for all rows that may be sent."""
         asked, own = task.problem, self.problem
         if (asked.features, asked.dimension) != (own.features, own.dimension):
             raise ProblemUnknown(f"expected a problem of {own.dimension} dimensions with features by {own.features}")
@@ -109,24 +115,14 @@ class Table:
         """Whose labels these rows are."""
         places = self._places(rows)
         identities = [self.identities[place] for place in places.tolist()]
-        return Facts(identities, self.owners[places], self.labelers, self._reversed()[places])
+        return Facts(identities, self.owners[places], self.labelers)
 
     def labels(self, task: Task, repetition: int, rows: NDArray[np.int64]) -> Labels:
-        """Labels of these rows, in the file's orientation."""
+        """Labels of these rows."""
         return Labels(self.values.reveal()[self._places(rows)])
 
     def _places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.searchsorted(self.rows_held, rows)
-
-    def _reversed(self) -> NDArray[np.uint8]:
-        return reversed_pairs(self.items, self.pairs)
-
-
-def reversed_pairs(items: tuple[str, ...], pairs: NDArray[np.int32]) -> NDArray[np.uint8]:
-    """1 where item_a comes after item_b by name: by name and not by number, which a list of items may choose."""
-    order = np.empty(len(items), dtype=np.int64)
-    order[sorted(range(len(items)), key=items.__getitem__)] = np.arange(len(items))
-    return (order[pairs[:, 0]] > order[pairs[:, 1]]).astype(np.uint8)
 
 
 def label_identity(labeler: str, one: str, other: str, question: str = "") -> bytes:

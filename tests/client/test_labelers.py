@@ -114,7 +114,7 @@ def test_contributions_are_clipped_by_labeler(desk: Any, votes: Table, ask: Ask)
     task = for_labelers(desk.task(votes, Trust.CENTRAL), 2)
     clipped = Mechanism.of("gaussian-statistic-clipped", **dict(task.menu[0].parameters), radius=Decimal("1.5"))
     report = ask(desk.node(votes, OPEN), task, menu=(clipped,))
-    rows, y = [0, 1, 2, 4, 5], np.array([0, 1, 0, 1, 1])
+    rows, y = [0, 1, 2, 4, 5], np.array([0, 0, 1, 0, 1])
     own = reduced_rows(task.problem, 0, 6, 0, 0, 6)[rows]
     weights = group_weights(own, GROUPS[rows], 1.5)
     assert weights[0] == weights[1] < 1

@@ -11,7 +11,7 @@ from client.draws import AddressedDraws, SecretDraws
 from client.labels import Labels
 from client.policy import Policy
 from client.sources.table import Table
-from client.ties import turned, wins
+from client.ties import wins
 from protocol.features import reduced_rows, rounded
 from protocol.messages import Code, Kind, Report, Runs, Ties
 from protocol.trust import Trust
@@ -23,15 +23,12 @@ OPEN = Policy(trusts=TRUSTS, max_epsilon=None, ties_public=True)
 
 @pytest.fixture
 def tied(votes: Table) -> Table:
-    """Six rows, five labels; labels of rows 1 (z, y), 2 (y, x) and 5 (x, z) are ties."""
+    """Six rows, five labels; labels of rows 1 (y, z), 2 (x, y) and 5 (x, z) are ties."""
     return replace(votes, values=Labels(np.array([0, 2, 2, 0, 1, 2], dtype=np.uint8)))
 
 
-def test_a_tie_has_no_orientation() -> None:
-    values, reversed = np.array([0, 1, 2, 0, 1, 2], np.uint8), np.array([0, 0, 0, 1, 1, 1], np.uint8)
-    assert turned(values, reversed).tolist() == [0, 1, 2, 1, 0, 2]
-    assert turned(turned(values, reversed), reversed).tolist() == values.tolist()
-    assert wins(values).tolist() == [0, 1, 0.5, 0, 1, 0.5]
+def test_a_tie_is_half_a_win() -> None:
+    assert wins(np.array([0, 1, 2], np.uint8)).tolist() == [0, 1, 0.5]
 
 
 def test_a_randomised_tie_is_one_answer_for_good(desk: Any, tied: Table, ask: Ask, bits: Any) -> None:
@@ -55,8 +52,8 @@ def test_ties_of_many_are_fair(desk: Any, ask: Ask, bits: Any) -> None:
 
 
 def test_a_local_task_without_ties_gets_a_fixed_winner(desk: Any, tied: Table, ask: Ask, bits: Any) -> None:
-    """The first of the pair by name, whatever the row's orientation: row 1 is (z, y), row 2 (y, x), row 5 (x, z)."""
-    assert bits(ask(desk.node(tied), desk.task(tied, epsilon="40"))).tolist() == [0, 1, 1, 1, 0]
+    """The first of the pair by name: rows 1, 2 and 5 are ties."""
+    assert bits(ask(desk.node(tied), desk.task(tied, epsilon="40"))).tolist() == [0, 0, 0, 1, 0]
 
 
 @pytest.mark.parametrize("ties", [Ties.NONE, Ties.COIN, Ties.HALF])
@@ -67,7 +64,7 @@ def test_an_exact_sum_takes_ties_as_the_task_says(
     task = desk.task(tied, Trust.CENTRAL)
     least = task.exponent
     report = ask(desk.node(tied), task, ties=ties, exponent=least - (ties is Ties.HALF))
-    y = {Ties.NONE: [0, 1, 1, 1, 0], Ties.COIN: [0, 0, 1, 1, 0], Ties.HALF: [0, 0.5, 0.5, 1, 0.5]}[ties]
+    y = {Ties.NONE: [0, 0, 0, 1, 0], Ties.COIN: [0, 0, 1, 1, 0], Ties.HALF: [0, 0.5, 0.5, 1, 0.5]}[ties]
     v = rounded(reduced_rows(task.problem, 0, 6, 0, 0, 6), least, None).rows[[0, 1, 2, 4, 5]]
     assert report.payload.values[0, 0].tolist() == (np.array(y)[:, None] * v).sum(axis=0).tolist()
     assert report.payload.counts is not None

@@ -56,7 +56,7 @@ FILES: dict[str, tuple[Callable[[Path], list[Comparison]], tuple[str, ...]]] = {
     "first_names.csv": (plain, ()),
     "sound_quality.csv": (plain, ()),
     "mtbench_human_judgments.jsonl": (judged, ()),
-    "football_spain.csv": (football, ("--labeler", "none")),
+    "football_spain.csv": (football, ("--labeler", "none", "--winner-coding", "1/0/-1")),
 }
 
 

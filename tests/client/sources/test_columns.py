@@ -47,6 +47,9 @@ def test_what_is_said_is_not_guessed() -> None:
         found.describe(wanted) == "labeler: worker; items: left, right; winner: winner; question: the same in all rows"
     )
     assert chosen("who,a,b,c,row", Wanted("who", "a", "b", "c", row="row")).row == "row"
+    coded = Wanted("none", "home", "away", "won", questions=(), coding="1/0/-1")
+    said = chosen("home,away,won", coded).describe(coded)
+    assert "winner: won; coding: 1 is home, 0 is a tie, -1 is away; question" in said
     assert chosen("a,b,c", Wanted("none", winner="a", loser="c")) == Columns(None, None, "a", "c", (), None)
 
 

@@ -106,7 +106,7 @@ LLMFAO = Wanted(item_a="left", item_b="right")
         ("cems_choice_ties.csv", Wanted(), 4545, 303, 6, 487, 91),
         ("sound_quality.csv", Wanted(questions=("progmat", "session")), 21924, 40, 8, 0, 0),
         ("sounds_assessors.csv", Wanted(), 1380, 46, 12, 0, 0),
-        ("football_spain.csv", ALONE, 1900, 1900, 29, 505, 0),
+        ("football_spain.csv", Wanted("none", coding="1/0/-1"), 1900, 1900, 29, 505, 0),
         ("flatlizards_contests.csv", ALONE, 100, 100, 77, 0, 0),
     ],
 )
