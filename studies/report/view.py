@@ -18,7 +18,7 @@ from studies.folder import Folder, open_study
 from studies.load import Loaded
 from studies.report.arms import Look, looks
 from studies.summary import Moments, Setting, Summary, paired, summarise
-from studies.theory import Theory, predict
+from studies.theory.sandwich import Theory, predict
 
 MOST_DIMENSIONS = 64  # above, second moments over the fixed draw cost more than the curves are worth
 

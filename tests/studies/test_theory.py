@@ -11,7 +11,8 @@ import pytest
 from protocol.arms import Arm
 from protocol.problem import Problem
 from protocol.trust import Trust
-from studies.theory import Theory, convexity_threshold, curvature, flip_noise, predict
+from studies.theory.constants import convexity_threshold, curvature, flip_noise
+from studies.theory.sandwich import Theory, predict
 
 THETA = (1.0, 0.5, 0.0, -0.5, -1.0)
 DATA = Path(__file__).parent / "data" / "asymptotics.csv"

@@ -15,29 +15,10 @@ from protocol.problem import Problem
 from protocol.trust import Trust
 from server.mechanisms import CENTRAL
 from studies.moments import ORACLE_ROWS, dot, fresh, gram, reduce
+from studies.theory.constants import flip_noise
 
-
-def curvature(feature_bound: float, bound: float) -> float:
-    """gamma = sigma'(2 L B), the smallest curvature of the log-loss for ||phi|| <= L and ||theta|| <= B.
-
-    Source: Chowdhury, Zhou, Natarajan 2024, Section 2.
-
-    >>> round(curvature(1.0, 1.0), 12)
-    0.104993585404
-    """
-    chance = float(expit(-2 * feature_bound * bound))
-    return chance * (1 - chance)
-
-
-def convexity_threshold(feature_bound: float, bound: float) -> float:
-    """The epsilon = 4 L B from which on the loss of RR-MLE is convex for any labels.
-
-    Source: Chowdhury, Zhou, Natarajan 2024, Theorem 4.1.
-
-    >>> convexity_threshold(1.0, 1.0)
-    4.0
-    """
-    return 4 * feature_bound * bound
+# Mechanisms whose noise is the same in all directions, as the central formula takes it.
+ISOTROPIC = frozenset({"objective-perturbation-paper", "gaussian-statistic", "gaussian-statistic-clipped"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,23 +38,36 @@ class Theory:
 
     def without_privacy(self, n: int) -> float:
         """sqrt(tr(H^-1) / n): the maximum likelihood estimate on clear labels."""
-        return math.sqrt(_sampling(self, None)[0] / n)
+        return _size(_sampling(self, None)[0] / n)
 
     def debiased(self, n: int, epsilon: float) -> float:
         """sqrt(tr(H^-1 V H^-1) / n): the exact de-biased minimiser on randomised labels."""
-        return math.sqrt(_debiased(self, epsilon) / n)
+        return _size(_debiased(self, epsilon) / n)
 
     def rr_mle(self, n: int, epsilon: float) -> float:
         """sqrt(tr(I^-1) / n): the maximum likelihood estimate on randomised labels, the least possible."""
-        return math.sqrt(_efficient(self, epsilon) / n)
+        return _size(_efficient(self, epsilon) / n)
 
     def central(self, n: int, stddev: float, radius: float | None = None) -> float:
         """sqrt(tr(H^-1 V H^-1) / n + stddev^2 tr(H^-2) / n^2): noise of `stddev` per coordinate on the sum.
 
         With clipping weights w = min(1, radius / ||x||): H = E[w s' x x^T], V = E[w^2 s' x x^T]; without, V = H.
         """
+        return _size(self.central_covariance(n, stddev, radius))
+
+    def central_covariance(self, n: int, stddev: float, radius: float | None = None) -> Floats:
+        """The covariance whose trace `central` takes, shape (p, p)."""
         sampling, noise = _sampling(self, radius)
-        return math.sqrt(sampling / n + (stddev / n) ** 2 * noise)
+        covariance: Floats = sampling / n + (stddev / n) ** 2 * noise
+        return covariance
+
+    def crossing(self, stddev: float, radius: float | None = None) -> float:
+        """The n = stddev^2 tr(H^-2) / tr(H^-1 V H^-1) at which a curator's noise costs as much as sampling does.
+
+        Below, the central error falls as 1/n; above, it joins the error without privacy.
+        """
+        sampling, noise = _sampling(self, radius)
+        return stddev**2 * float(np.trace(noise) / np.trace(sampling))
 
     def sensitivity(self, n: int, radius: float | None = None, projected: bool = True) -> float:
         """The root mean square of the largest norm of n rows, at most `radius` each: what the noise is scaled by.
@@ -82,6 +76,11 @@ class Theory:
         file are no draw: then it is the largest norm of the first n rows.
         """
         return _sensitivity(self, n, radius, projected)
+
+    def radius(self, n: int) -> float:
+        """Where a clipping mechanism clips n rows by default: the root mean square norm of a row."""
+        design = self.problem.design
+        return default_radius(self.problem, n if design is None else min(n, len(design)))
 
     @cached_property
     def drawn(self) -> Floats:
@@ -92,6 +91,11 @@ class Theory:
     def rows(self) -> Floats:
         """The draw in reduced coordinates."""
         return reduce(self.problem, self.drawn)
+
+    @cached_property
+    def second_moments(self) -> Floats:
+        """Sigma = E[x x^T] in reduced coordinates, shape (p, p)."""
+        return gram(self.rows)
 
     @cached_property
     def lengths(self) -> Floats:
@@ -113,30 +117,45 @@ class Theory:
 
 def predict(theory: Theory, arm: Arm, n: int, epsilon: Decimal | None, delta: Decimal | None) -> float | None:
     """The predicted root mean square error of an arm, or None where no formula without free constants is known."""
+    covariance = spread(theory, arm, n, epsilon, delta)
+    return None if covariance is None else _size(covariance)
+
+
+def spread(theory: Theory, arm: Arm, n: int, epsilon: Decimal | None, delta: Decimal | None) -> Floats | None:
+    """The predicted covariance of an arm's estimate in reduced coordinates, shape (p, p), or None as `predict`.
+
+    Raises numpy.linalg.LinAlgError where features do not span the space.
+    """
+    if (theory.problem.kind, theory.problem.model) != ("pairwise", "btl"):
+        return None
     if arm.trust is Trust.CLEAR and arm.estimator == "mle":
-        return theory.without_privacy(n)
+        return _sampling(theory, None)[0] / n
     if epsilon is None:
         return None
     if arm.trust is Trust.LOCAL:
-        curve = {"debiased": theory.debiased, "rr-mle": theory.rr_mle}.get(arm.estimator)
-        return None if curve is None else curve(n, float(epsilon))
-    if arm.trust is not Trust.CENTRAL or delta is None:
+        matrix = {"debiased": _debiased, "rr-mle": _efficient}.get(arm.estimator)
+        return None if matrix is None else matrix(theory, float(epsilon)) / n
+    if arm.trust is not Trust.CENTRAL or arm.mechanism not in ISOTROPIC or delta is None:
         return None
-    mechanism = CENTRAL[arm.mechanism]
-    radius = None
+    return theory.central_covariance(n, *central_noise(theory, arm, n, epsilon, delta))
+
+
+def central_noise(theory: Theory, arm: Arm, n: int, epsilon: Decimal, delta: Decimal) -> tuple[float, float | None]:
+    """A central arm's noise per coordinate of the sum (root mean square), and its clipping radius if it clips."""
+    mechanism, radius = CENTRAL[arm.mechanism], None
     if mechanism.clipped:
         chosen = arm.get("radius")
-        radius = float(chosen) if isinstance(chosen, Decimal) else default_radius(theory.problem, n)
+        radius = float(chosen) if isinstance(chosen, Decimal) else theory.radius(n)
     sensitivity = theory.sensitivity(n, radius, projected=arm.get("norm") != "unprojected")
-    return theory.central(n, mechanism.noise_multiplier(epsilon, delta) * sensitivity, radius)
+    return mechanism.noise_multiplier(epsilon, delta) * sensitivity, radius
 
 
-def flip_noise(epsilon: float) -> float:
-    """kappa = 1 / (4 sinh^2(epsilon / 2)): the variance that flips add to a de-biased label.
+def _size(covariance: Floats) -> float:
+    return math.sqrt(float(np.trace(covariance)))
 
-    Source: derived; var(de-biased label) = s' + kappa.
-    """
-    return 1 / (4 * math.sinh(epsilon / 2) ** 2)
+
+def _inverse(matrix: Floats) -> Floats:
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
 
 
 @lru_cache(maxsize=1024)
@@ -151,24 +170,24 @@ def _sensitivity(theory: Theory, n: int, radius: float | None, projected: bool) 
 
 
 @lru_cache(maxsize=64)
-def _sampling(theory: Theory, radius: float | None) -> tuple[float, float]:
-    """tr(H^-1 V H^-1) and tr(H^-2) of clear labels, with clipping weights."""
+def _sampling(theory: Theory, radius: float | None) -> tuple[Floats, Floats]:
+    """H^-1 V H^-1 and H^-2 of clear labels, with clipping weights."""
     weights = np.ones(len(theory.rows))
     if radius is not None:
-        weights = np.minimum(1.0, radius / theory.lengths)
-    inverse = np.linalg.inv(gram(theory.rows, weights * theory.slope))
-    spread = gram(theory.rows, weights**2 * theory.slope)
-    return float(np.trace(inverse @ spread @ inverse)), float(np.trace(inverse @ inverse))
+        with np.errstate(divide="ignore"):
+            weights = np.minimum(1.0, radius / theory.lengths)
+    inverse = _inverse(gram(theory.rows, weights * theory.slope))
+    middle = gram(theory.rows, weights**2 * theory.slope)
+    return inverse @ middle @ inverse, inverse @ inverse
 
 
 @lru_cache(maxsize=64)
-def _debiased(theory: Theory, epsilon: float) -> float:
-    inverse = np.linalg.inv(gram(theory.rows, theory.slope))
-    spread = gram(theory.rows, theory.slope + flip_noise(epsilon))
-    return float(np.trace(inverse @ spread @ inverse))
+def _debiased(theory: Theory, epsilon: float) -> Floats:
+    inverse = _inverse(gram(theory.rows, theory.slope))
+    sandwich: Floats = inverse @ gram(theory.rows, theory.slope + flip_noise(epsilon)) @ inverse
+    return sandwich
 
 
 @lru_cache(maxsize=64)
-def _efficient(theory: Theory, epsilon: float) -> float:
-    information = gram(theory.rows, theory.slope**2 / (theory.slope + flip_noise(epsilon)))
-    return float(np.trace(np.linalg.inv(information)))
+def _efficient(theory: Theory, epsilon: float) -> Floats:
+    return _inverse(gram(theory.rows, theory.slope**2 / (theory.slope + flip_noise(epsilon))))

@@ -1,0 +1,4 @@
+"""What theory says about errors: `sandwich` predicts them, with nothing fitted; `local` and `central` bound them.
+
+Bounds hold up to constants. Where the paper names none, `fitted` takes one from results, and says at which n.
+"""
