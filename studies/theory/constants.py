@@ -2,6 +2,7 @@
 
 import math
 
+from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, log_ndtr
 
 
@@ -98,7 +99,7 @@ def rr_curvature(epsilon: float, feature_bound: float, bound: float) -> float:
     """gamma_epsilon, the smallest second derivative in z of the RR-MLE loss over |z| <= 2 L B.
 
     min over s in [xi, 1 - xi], xi = sigma(-2 L B), of c s (1 - s) (a s^2 - (1 - a) (1 - s)^2) / q^2, q = 1 - a + c s,
-    a = sigma(epsilon), c = tanh(epsilon / 2). It is attained at an end; it is positive exactly for epsilon > 4 L B.
+    a = sigma(epsilon), c = tanh(epsilon / 2). It is positive exactly for epsilon > 4 L B, and then attained at an end.
     Raises ValueError for arguments that are not positive. Source: Chowdhury, Zhou, Natarajan 2024, Theorem 4.1.
     """
     positive(epsilon=epsilon, feature_bound=feature_bound, bound=bound)
@@ -110,7 +111,10 @@ def rr_curvature(epsilon: float, feature_bound: float, bound: float) -> float:
         chance = flip + contrast * wins
         return contrast * wins * loses * (keep * wins**2 - flip * loses**2) / chance**2
 
-    return min(second(-reach), second(reach))
+    ends = min(second(-reach), second(reach))
+    if ends > 0:
+        return ends
+    return min(ends, float(minimize_scalar(second, bounds=(-reach, max(-reach, -epsilon / 2)), method="bounded").fun))
 
 
 def rr_slope(epsilon: float, feature_bound: float, bound: float) -> float:
@@ -126,7 +130,7 @@ def rr_slope(epsilon: float, feature_bound: float, bound: float) -> float:
 
 
 def bernoulli_divergence(z: float, other: float) -> float:
-    """KL(Ber(sigma(z)) || Ber(sigma(other))), in nats."""
+    """KL(Ber(sigma(z)) || Ber(sigma(other))), in nats: how well two parameters' answers can be told apart."""
     mean = float(expit(z))
     first = mean * (log_expit(z) - log_expit(other))
     return max(0.0, float(first + (1 - mean) * (log_expit(-z) - log_expit(-other))))
