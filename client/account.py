@@ -1,6 +1,6 @@
 """One task's account inside the ledger's transaction: who pays, what is remembered, what is drawn anew."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal, Inexact, localcontext
 from sqlite3 import Connection
@@ -13,10 +13,14 @@ from client.policy import Policy
 from client.sources import Facts
 from protocol.channel import DiscreteChannel
 from protocol.decimals import add, canonical
+from protocol.group_privacy import group_delta
 from protocol.messages import Coins, Mechanism
 from protocol.privacy import Unit
 from protocol.trust import Trust
 
+Total = tuple[Decimal, Decimal]  # epsilon and delta
+Caps = tuple[Decimal | None, Decimal | None]
+Paying = tuple[int, int]  # (kind of total, how many labels pay)
 Fresh = slice | NDArray[np.intp]  # positions of the rows that need a new answer
 Draw = Callable[[Fresh], NDArray[np.uint8]]  # new symbols, shape (repetitions, fresh rows)
 
@@ -31,7 +35,7 @@ class Charge:
 
     `channel` is the table that a local answer goes through, None for clear and exact contributions. `place` names the
     study, n and block of repetitions. At the unit LABELER a local answer costs its share, so that a labeler's labels
-    add up to the claim; an exact contribution costs each label and each labeler `epsilon`, once.
+    add up to the claim; an exact contribution costs each label and each labeler the claim, once.
     """
 
     task: bytes
@@ -44,6 +48,21 @@ class Charge:
     channel: DiscreteChannel | None
     coins: Coins
 
+    def of_label(self) -> Total:
+        """What one label pays, (epsilon, delta)."""
+        assert self.epsilon is not None
+        return self.epsilon, self.delta or Decimal(0)
+
+    def of_labeler(self, count: int) -> Total:
+        """What a labeler pays, `count` of whose labels do.
+
+        Guarantee: (epsilon, delta) of this release; unit: one labeler; neighbours: replace all labels of one labeler.
+        """
+        epsilon, delta = self.of_label()
+        if self.unit is Unit.LABELER and self.channel is None:
+            return epsilon, delta  # one sum protects all of them together
+        return times(epsilon, count), group_delta(epsilon, delta, count)
+
 
 class _Purses:
     """Totals of many, kept as small numbers: most labels have spent the same."""
@@ -51,11 +70,23 @@ class _Purses:
     def __init__(self, count: int) -> None:
         self.ids = np.zeros(count, dtype=np.int64)
         self.kinds = np.zeros(count, dtype=np.int64)
-        self.totals: dict[tuple[str, ...], int] = {}
+        self.totals: dict[tuple[str, str], int] = {}
 
-    def put(self, position: int, key: int, total: tuple[str, ...]) -> None:
+    def put(self, position: int, key: int, total: tuple[str, str]) -> None:
         self.ids[position] = key
         self.kinds[position] = self.totals.setdefault(total, len(self.totals))
+
+    def after(
+        self, paying: Iterable[Paying], cost: Callable[[int], Total], caps: Caps
+    ) -> dict[Paying, tuple[str, str]]:
+        """The total after for each kind of total and count of labels that pay, or raise BudgetExhausted."""
+        kinds, found = list(self.totals), {}
+        for kind, count in paying:
+            total = [add(Decimal(spent), part) for spent, part in zip(kinds[kind], cost(count), strict=True)]
+            if any(cap is not None and spent > cap for spent, cap in zip(total, caps, strict=True)):
+                raise BudgetExhausted("expected a budget that lasts for every label and labeler asked for")
+            found[kind, count] = canonical(total[0]), canonical(total[1])
+        return found
 
 
 @dataclass(frozen=True)
@@ -80,8 +111,8 @@ class Account:
             channel = channel_number(connection, charge.channel.digest, int(charge.coins))
         used, owners = np.unique(facts.labelers, return_inverse=True)
         payers, labels = _Purses(len(used)), _Purses(len(facts.identities))
-        for position, key, epsilon in look_up_labelers(connection, [facts.names[i] for i in used.tolist()]):
-            payers.put(position, key, (epsilon,))
+        for position, key, epsilon, delta in look_up_labelers(connection, [facts.names[i] for i in used.tolist()]):
+            payers.put(position, key, (epsilon, delta))
         symbols = np.zeros((1, len(owners)), dtype=np.uint8)
         fresh = np.ones(len(owners), dtype=np.bool_)
         found = look_up(connection, facts.identities, payers.ids[owners].tolist(), channel)
@@ -95,27 +126,19 @@ class Account:
 
     def pay(self, connection: Connection, charge: Charge, policy: Policy) -> tuple[int, int]:
         """Charge every fresh label and its labeler, or raise BudgetExhausted. Returns how many of each paid."""
-        assert charge.epsilon is not None
-        kinds = list(self.labels.totals)
-        after: dict[int, tuple[str, str]] = {}
-        for kind in np.unique(self.labels.kinds[self.fresh]).tolist():
-            epsilon = add(Decimal(kinds[kind][0]), charge.epsilon)
-            delta = add(Decimal(kinds[kind][1]), charge.delta or Decimal(0))
-            _within(epsilon, policy.label_cap)
-            _within(delta, policy.delta_cap)
-            after[kind] = canonical(epsilon), canonical(delta)
-        counts = np.bincount(self.owners[self.fresh], minlength=len(self.payers.ids))
-        if charge.unit is Unit.LABELER and charge.channel is None:
-            counts = np.minimum(counts, 1)  # one sum protects all labels of a labeler together
-        paying = np.flatnonzero(counts)
-        sums = self._owner_sums(charge.epsilon, counts, policy.labeler_cap)
         order = self.fresh[np.argsort(self.labels.ids[self.fresh])]
-        ids, kind_of = self.labels.ids[order].tolist(), self.labels.kinds[order].tolist()
-        totals = ((*after[kind], key) for key, kind in zip(ids, kind_of, strict=True))
-        pairs = zip(self.payers.kinds[paying].tolist(), counts[paying].tolist(), strict=True)
-        owners = zip((sums[pair] for pair in pairs), self.payers.ids[paying].tolist(), strict=True)
-        set_totals(connection, totals, owners)
-        return len(order), len(paying)
+        ids, each = self.labels.ids[order].tolist(), [(kind, 1) for kind in self.labels.kinds[order].tolist()]
+        after = self.labels.after(set(each), lambda _: charge.of_label(), (policy.label_cap, policy.delta_cap))
+
+        counts = np.bincount(self.owners[self.fresh], minlength=len(self.payers.ids))
+        paying = np.flatnonzero(counts)
+        owners = self.payers.ids[paying].tolist()
+        owed = list(zip(self.payers.kinds[paying].tolist(), counts[paying].tolist(), strict=True))
+        sums = self.payers.after(set(owed), charge.of_labeler, (policy.labeler_cap, policy.labeler_delta_cap))
+
+        labels = ((*after[pays], key) for key, pays in zip(ids, each, strict=True))
+        set_totals(connection, labels, ((*sums[pays], key) for key, pays in zip(owners, owed, strict=True)))
+        return len(ids), len(owners)
 
     def answer(self, connection: Connection, draw: Draw) -> NDArray[np.uint8]:
         """All symbols, shape (1, rows): remembered ones, and fresh ones drawn now and kept."""
@@ -126,24 +149,6 @@ class Account:
         order = self.fresh[np.argsort(self.labels.ids[self.fresh])]
         keep_answers(connection, self.channel, self.labels.ids[order].tolist(), symbols[0, order].tolist())
         return symbols
-
-    def _owner_sums(
-        self, epsilon: Decimal, counts: NDArray[np.int64], cap: Decimal | None
-    ) -> dict[tuple[int, int], str]:
-        """(kind of total, labels that pay) -> the total after, checked against the cap."""
-        kinds = list(self.payers.totals)
-        paying = np.flatnonzero(counts)
-        sums = {}
-        for kind, count in set(zip(self.payers.kinds[paying].tolist(), counts[paying].tolist(), strict=True)):
-            total = add(Decimal(kinds[kind][0]), times(epsilon, count))
-            _within(total, cap)
-            sums[kind, count] = canonical(total)
-        return sums
-
-
-def _within(total: Decimal, cap: Decimal | None) -> None:
-    if cap is not None and total > cap:
-        raise BudgetExhausted("expected a budget that lasts for every label asked for")
 
 
 def times(epsilon: Decimal, count: int) -> Decimal:

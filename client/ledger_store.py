@@ -10,13 +10,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from client.ledger_upgrade import upgrade
+
 APPLICATION_ID = int.from_bytes(b"htLB", "big")
-VERSION = 2
+VERSION = 3
 _SCHEMA = (
     "CREATE TABLE task (number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, trust INTEGER NOT NULL,"
     " mechanism TEXT NOT NULL, epsilon TEXT, delta TEXT, level TEXT, labels INTEGER NOT NULL,"
     " labelers INTEGER NOT NULL, coins INTEGER NOT NULL, reply BLOB NOT NULL, unit INTEGER NOT NULL DEFAULT 1)",
-    "CREATE TABLE labeler (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, epsilon TEXT NOT NULL)",
+    "CREATE TABLE labeler (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, epsilon TEXT NOT NULL,"
+    " delta TEXT NOT NULL)",
     "CREATE TABLE label (id INTEGER PRIMARY KEY, identity BLOB NOT NULL UNIQUE, labeler INTEGER NOT NULL,"
     " epsilon TEXT NOT NULL, delta TEXT NOT NULL)",
     "CREATE TABLE channel (id INTEGER PRIMARY KEY, digest BLOB NOT NULL, coins INTEGER NOT NULL,"
@@ -73,8 +76,8 @@ def create(path: Path, timeout: float) -> None:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {VERSION}")
-            elif mark == (APPLICATION_ID, 1):  # every claim of a first version was for a label
-                connection.execute("ALTER TABLE task ADD COLUMN unit INTEGER NOT NULL DEFAULT 1")
+            elif mark in ((APPLICATION_ID, 1), (APPLICATION_ID, 2)):
+                upgrade(connection, mark[1])
                 connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("COMMIT")
             _recognise(connection, path)
@@ -88,12 +91,15 @@ def reply_to(connection: sqlite3.Connection, task: bytes) -> bytes | None:
     return None if found is None else bytes(found[0])
 
 
-def look_up_labelers(connection: sqlite3.Connection, names: Iterable[str]) -> Iterator[tuple[int, int, str]]:
-    """(position in `names`, id, epsilon spent) of labelers, in no order; new ones are entered with nothing spent."""
+def look_up_labelers(connection: sqlite3.Connection, names: Iterable[str]) -> Iterator[tuple[int, int, str, str]]:
+    """(position in `names`, id, epsilon and delta spent) of labelers, in no order; new ones have spent nothing."""
     connection.execute("CREATE TEMP TABLE named (position INTEGER PRIMARY KEY, name TEXT)")
     connection.executemany("INSERT INTO named VALUES (?, ?)", enumerate(names))
-    connection.execute("INSERT OR IGNORE INTO labeler (name, epsilon) SELECT name, '0' FROM named ORDER BY name")
-    yield from connection.execute("SELECT position, labeler.id, epsilon FROM named CROSS JOIN labeler USING (name)")
+    connection.execute(
+        "INSERT OR IGNORE INTO labeler (name, epsilon, delta) SELECT name, '0', '0' FROM named ORDER BY name"
+    )
+    query = "SELECT position, labeler.id, epsilon, delta FROM named CROSS JOIN labeler USING (name)"
+    yield from connection.execute(query)
     connection.execute("DROP TABLE named")
 
 
@@ -121,11 +127,11 @@ def look_up(
 
 
 def set_totals(
-    connection: sqlite3.Connection, labels: Iterable[tuple[str, str, int]], labelers: Iterable[tuple[str, int]]
+    connection: sqlite3.Connection, labels: Iterable[tuple[str, str, int]], labelers: Iterable[tuple[str, str, int]]
 ) -> None:
-    """Totals after a charge: (epsilon, delta, id) of labels, (epsilon, id) of labelers."""
+    """Totals after a charge: (epsilon, delta, id) of labels and of labelers."""
     connection.executemany("UPDATE label SET epsilon = ?, delta = ? WHERE id = ?", labels)
-    connection.executemany("UPDATE labeler SET epsilon = ? WHERE id = ?", labelers)
+    connection.executemany("UPDATE labeler SET epsilon = ?, delta = ? WHERE id = ?", labelers)
 
 
 def keep_answers(connection: sqlite3.Connection, channel: int, labels: Iterable[int], symbols: Iterable[int]) -> None:

@@ -35,11 +35,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Spent:
-    """What one labeler has spent. `most` and `most_delta` are of one label."""
+    """What one labeler has spent. `most` and `most_delta` are of one label.
+
+    Guarantee: (epsilon, delta) for all that has left; unit: one labeler; neighbours: replace all labels of one labeler.
+    At a delta of 1 or more nothing is promised.
+    """
 
     labeler: str = field(repr=False)
     labels: int
     epsilon: Decimal
+    delta: Decimal
     most: Decimal
     most_delta: Decimal
 
@@ -77,17 +82,22 @@ def read_labelers(path: Path) -> list[Spent]:
     """Every labeler with a label in the ledger, by name. Raises LedgerUnavailable, also where totals disagree."""
     with reading(path) as connection:
         groups = connection.execute(
-            "SELECT labeler.name, labeler.epsilon, label.epsilon, label.delta, count(*) FROM label "
+            "SELECT name, labeler.epsilon, labeler.delta, label.epsilon, label.delta, count(*) FROM label "
             "JOIN labeler ON labeler.id = label.labeler GROUP BY labeler.id, label.epsilon, label.delta ORDER BY name"
         ).fetchall()
     found: dict[str, Spent] = {}
     sums: dict[str, Decimal] = {}
-    for name, total, epsilon, delta, count in groups:
-        before = found.get(name, Spent(name, 0, Decimal(total), Decimal(0), Decimal(0)))
-        most, most_delta = max(before.most, Decimal(epsilon)), max(before.most_delta, Decimal(delta))
-        found[name] = Spent(name, before.labels + count, Decimal(total), most, most_delta)
-        sums[name] = add(sums.get(name, Decimal(0)), times(Decimal(epsilon), count))
-    wrong = [spent for name, spent in found.items() if not spent.most <= spent.epsilon <= sums[name]]
+    for name, *totals, count in groups:
+        spent, failed, epsilon, delta = map(Decimal, totals)
+        before = found.get(name, Spent(name, 0, spent, failed, Decimal(0), Decimal(0)))
+        most, most_delta = max(before.most, epsilon), max(before.most_delta, delta)
+        found[name] = Spent(name, before.labels + count, spent, failed, most, most_delta)
+        sums[name] = add(sums.get(name, Decimal(0)), times(epsilon, count))
+    wrong = [
+        spent
+        for name, spent in found.items()
+        if not spent.most <= spent.epsilon <= sums[name] or spent.most_delta > spent.delta
+    ]
     if wrong:
         raise LedgerUnavailable(
             f"{path}: expected totals of labelers between the most of a label and the sum over labels, "

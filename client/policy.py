@@ -16,10 +16,8 @@ from protocol.trust import SIGHT, Trust
 
 MOST_ATTEMPTS = (1 << 32) - 1
 UNLIMITED = "unlimited"
-KEYS = (
-    *("trust", "mechanisms", "max_epsilon", "label_cap", "labeler_cap", "delta_cap", "units", "max_attempt"),
-    "ties_public",
-)
+CAPS = ("label_cap", "labeler_cap", "delta_cap", "labeler_delta_cap")
+KEYS = ("trust", "mechanisms", "max_epsilon", *CAPS, "units", "max_attempt", "ties_public")
 
 
 @dataclass(frozen=True)
@@ -28,10 +26,10 @@ class Policy:
 
     `mechanisms` None allows all that this program knows. `max_epsilon` bounds one task; beyond the default of 10 a
     randomised label is flipped once in 22,000 times and hides little. Caps bound totals over all tasks, kept by the
-    ledger: `label_cap` and `delta_cap` of one label, `labeler_cap` of one labeler (a labeler with m labels spends
-    m epsilon; group privacy multiplies delta by more than m, which no cap bounds). None is no bound. Clear labels have
-    no budget, so nothing bounds a trust in CLEAR. `ties_public` declares that it is no secret which labels are ties:
-    then a task under a claim may leave them out.
+    ledger: `label_cap` and `delta_cap` of one label, `labeler_cap` and `labeler_delta_cap` of one labeler, whose m
+    labels of one task spend m epsilon, and a delta that grows as e^(m epsilon) unless the task protects labelers. None
+    is no bound. Clear labels have no budget, so nothing bounds a trust in CLEAR. `ties_public` declares that it is no
+    secret which labels are ties: then a task under a claim may leave them out.
 
     Raises ValueError for a bound that is not positive.
     """
@@ -42,12 +40,13 @@ class Policy:
     label_cap: Decimal | None = None
     labeler_cap: Decimal | None = None
     delta_cap: Decimal | None = None
+    labeler_delta_cap: Decimal | None = None
     units: frozenset[Unit] = frozenset({Unit.LABEL})
     max_attempt: int = 0
     ties_public: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("max_epsilon", "label_cap", "labeler_cap", "delta_cap"):
+        for name in ("max_epsilon", *CAPS):
             value = getattr(self, name)
             if value is not None and not (value.is_finite() and value > 0):
                 raise ValueError(f"expected {name} > 0 and finite, got {value}")
@@ -55,7 +54,7 @@ class Policy:
     @property
     def capped(self) -> bool:
         """Whether a total is bounded, which needs a ledger that outlives the process."""
-        return any(cap is not None for cap in (self.label_cap, self.labeler_cap, self.delta_cap))
+        return any(getattr(self, name) is not None for name in CAPS)
 
     @classmethod
     def simulation(cls) -> "Policy":
@@ -72,7 +71,7 @@ class Policy:
         Decimal('0.5')
         """
         top = strict.table(content, place, KEYS, ("label_cap",))
-        bounds = {key: _bound(top[key], f"[{place}] {key}") for key in KEYS if key.endswith("_cap") and key in top}
+        bounds = {key: _bound(top[key], f"[{place}] {key}") for key in CAPS if key in top}
         if "max_epsilon" in top:
             bounds["max_epsilon"] = _bound(top["max_epsilon"], f"[{place}] max_epsilon")
         names = {

@@ -15,6 +15,7 @@ from client.policy import Policy
 from client.rows import within_cap
 from client.sources.table import Table
 from protocol.features import group_weights, reduced_rows, weighted
+from protocol.group_privacy import group_delta
 from protocol.messages import Code, Mechanism, Report, Runs, Task, Ties
 from protocol.privacy import Unit
 from protocol.terms import share
@@ -108,6 +109,28 @@ def test_a_cap_of_the_node_bounds_labelers(desk: Any, votes: Table, ask: Ask, re
 def test_an_exact_sum_costs_a_labeler_its_claim_once(desk: Any, votes: Table, ask: Ask) -> None:
     ask(desk.node(votes, OPEN), for_labelers(desk.task(votes, Trust.CENTRAL), 2))
     assert spent(desk) == {"ann": 1, "bob": 1, "cem": 1}
+    assert {labeler.delta for labeler in read_labelers(desk.ledger_path)} == {Decimal("1e-6")}
+
+
+def test_a_labeler_s_claims_of_both_units_add(desk: Any, votes: Table, ask: Ask, refusal: Refuse) -> None:
+    """Two labels pay twice in tasks for labels and in shares, but once for a sum that protects labelers."""
+    node = desk.node(votes, replace(OPEN, labeler_delta_cap=Decimal("8.7182818285e-6")))
+    ask(node, for_labelers(desk.task(votes, Trust.CENTRAL, "0.5", "5e-6"), 2))
+    ask(node, desk.task(votes, Trust.CENTRAL, "1", "1e-6"))
+    ask(node, desk.task(votes, epsilon="0.25"))
+    ask(node, for_labelers(desk.task(votes, epsilon="0.5"), 2))  # shares of 0.25, in a table with a row for ties
+    ann, bob, cem = read_labelers(desk.ledger_path)
+    pair = group_delta(Decimal(1), Decimal("1e-6"), 2)
+    assert (ann.epsilon, ann.delta, ann.most, ann.most_delta) == (
+        Decimal("0.5") + 2 + Decimal("0.5") + Decimal("0.5"),
+        Decimal("5e-6") + pair,
+        Decimal(2),
+        Decimal("6e-6"),
+    )
+    assert (bob.epsilon, bob.delta) == (ann.epsilon, ann.delta)
+    assert (cem.epsilon, cem.delta) == (2, Decimal("6e-6"))
+    late = for_labelers(desk.task(votes, Trust.CENTRAL, "0.5", "5e-11"), 2)
+    assert refusal(node, late) is Code.BUDGET_EXHAUSTED
 
 
 def test_contributions_are_clipped_by_labeler(desk: Any, votes: Table, ask: Ask) -> None:

@@ -20,9 +20,9 @@ from client.ledger_view import is_label_ledger, read_entries, read_labelers
 from client.policy import Policy
 from client.sources.table import Table
 from protocol.codec import decode_reply, encode_task
+from protocol.group_privacy import group_delta
 from protocol.mechanisms.randomized_response import randomized_response
 from protocol.messages import Code, Coins, Mechanism, Refusal, Report, Runs
-from protocol.privacy import Unit
 from protocol.trust import Trust
 
 TRUSTS = frozenset({Trust.CLEAR, Trust.LOCAL, Trust.CENTRAL})
@@ -35,6 +35,10 @@ def policy(**caps: str) -> Policy:
 
 def spent(desk: Any) -> dict[str, str]:
     return {labeler.labeler: str(labeler.epsilon) for labeler in read_labelers(desk.ledger_path)}
+
+
+def failed(desk: Any) -> dict[str, Decimal]:
+    return {labeler.labeler: labeler.delta for labeler in read_labelers(desk.ledger_path)}
 
 
 def test_ten_spends_of_a_tenth_pass_under_one_and_the_eleventh_is_refused(
@@ -114,6 +118,35 @@ def test_failure_probabilities_are_capped_too(desk: Any, votes: Table, ask: Ask,
     (ann, _, cem) = read_labelers(desk.ledger_path)
     assert (ann.most, ann.most_delta, ann.labels) == (Decimal(3), Decimal("2e-6"), 2)
     assert cem.epsilon == 3
+
+
+def test_labels_of_one_labeler_fail_together(desk: Any, votes: Table, ask: Ask, refusal: Refuse) -> None:
+    """A sum that protects one label protects two of them at 2 epsilon and (1 + e^epsilon) delta: group privacy."""
+    node = desk.node(votes, policy(labeler_delta_cap="8e-6"))
+    ask(node, desk.task(votes, Trust.CENTRAL, "1", delta="1e-6"))
+    pair = Decimal("0.00000371828182846")
+    assert 0 < pair - Decimal("1e-6") * (1 + Decimal(1).exp()) < Decimal("1e-17")
+    assert failed(desk) == {"ann": pair, "bob": pair, "cem": Decimal("1e-6")}
+    ask(node, desk.task(votes, epsilon="3"))
+    assert failed(desk)["ann"] == pair
+    ask(node, desk.task(votes, Trust.CENTRAL, "1", delta="1e-6", study=1))
+    assert failed(desk) == {"ann": 2 * pair, "bob": 2 * pair, "cem": Decimal("2e-6")}
+    assert refusal(node, desk.task(votes, Trust.CENTRAL, "1", delta="1e-6", study=2)) is Code.BUDGET_EXHAUSTED
+    ask(node, desk.task(votes, Trust.CENTRAL, "1", delta="6e-6", study=2), rows=Runs.of([5]))
+    assert failed(desk) == {"ann": 2 * pair, "bob": 2 * pair, "cem": Decimal("8e-6")}
+    assert refusal(node, desk.task(votes, Trust.CENTRAL, "1", delta="1e-30", study=3), rows=Runs.of([5])) is (
+        Code.BUDGET_EXHAUSTED
+    )
+
+
+def test_many_labels_of_one_labeler_have_no_promise_together(desk: Any, ask: Ask, refusal: Refuse) -> None:
+    table = desk.table([("ann", f"x{row}", f"y{row}", "item_a") for row in range(20)])
+    assert refusal(desk.node(table, policy(labeler_delta_cap="0.9")), desk.task(table, Trust.CENTRAL, "1")) is (
+        Code.BUDGET_EXHAUSTED
+    )
+    ask(desk.node(table), desk.task(table, Trust.CENTRAL, "1"))
+    (ann,) = read_labelers(desk.ledger_path)
+    assert (ann.epsilon, ann.delta, ann.most_delta) == (20, 1, Decimal("1e-6"))
 
 
 @pytest.mark.parametrize("trust", [Trust.CLEAR, Trust.LOCAL, Trust.CENTRAL])
@@ -248,21 +281,49 @@ def test_a_damaged_newer_or_foreign_file_refuses(
             look(desk.ledger_path)
 
 
-def test_a_ledger_of_the_first_version_goes_on(desk: Any, votes: Table, ask: Ask, bits: Any) -> None:
-    """It knew claims for labels only; answers and totals stay."""
-    first = bits(ask(desk.node(votes), desk.task(votes)))
-    with closing(sqlite3.connect(desk.ledger_path)) as old:
-        old.execute("ALTER TABLE task DROP COLUMN unit")
-        old.execute("PRAGMA user_version = 1")
+def age(path: Path, version: int) -> None:
+    """Make the ledger one of an older version: 1 knew no claims for labelers, 2 no delta of labelers."""
+    with closing(sqlite3.connect(path)) as old:
+        old.execute("ALTER TABLE labeler DROP COLUMN delta")
+        if version == 1:
+            old.execute("ALTER TABLE task DROP COLUMN unit")
+        old.execute(f"PRAGMA user_version = {version}")
         old.commit()
-    with pytest.raises(LedgerUnavailable):
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_ledger_goes_on(desk: Any, votes: Table, ask: Ask, bits: Any, version: int) -> None:
+    """Answers, tasks and totals stay; who charges brings the file up to date."""
+    first = bits(ask(desk.node(votes), desk.task(votes)))
+    charged, totals = read_entries(desk.ledger_path), read_labelers(desk.ledger_path)
+    age(desk.ledger_path, version)
+    with pytest.raises(LedgerUnavailable, match=rf"version 3, got {version}: a fit, or the start of its node"):
         read_entries(desk.ledger_path)
-    again = bits(ask(desk.node(votes), desk.task(votes, study=1)))
-    assert again.tolist() == first.tolist()
-    assert [(entry.unit, entry.labels) for entry in read_entries(desk.ledger_path)] == [
-        (Unit.LABEL, 5),
-        (Unit.LABEL, 0),
+    node = desk.node(votes)
+    assert (read_entries(desk.ledger_path), read_labelers(desk.ledger_path)) == (charged, totals)
+    assert bits(ask(node, desk.task(votes, study=1))).tolist() == first.tolist()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_ledger_s_labelers_have_spent_no_less_delta_than_they_did(
+    desk: Any, votes: Table, ask: Ask, version: int
+) -> None:
+    """It did not note who took part in what: whoever spent any delta is taken to have had all those labels in each."""
+    node = desk.node(votes)
+    ask(node, desk.task(votes, Trust.CENTRAL, "1", "1e-6"))
+    ask(node, desk.task(votes, Trust.CENTRAL, "0.5", "1e-7"), rows=Runs.of([0]))
+    ask(node, desk.task(votes, epsilon="2"))
+    before = read_labelers(desk.ledger_path)
+    age(desk.ledger_path, version)
+    DiskLedger(desk.ledger_path)
+    after = read_labelers(desk.ledger_path)
+    assert [replace(spent, delta=Decimal(0)) for spent in after] == [
+        replace(spent, delta=Decimal(0)) for spent in before
     ]
+    assert all(new.delta >= old.delta > 0 for new, old in zip(after, before, strict=True))
+    pair, one = group_delta(Decimal(1), Decimal("1e-6"), 2), Decimal("1e-7")
+    assert [spent.delta for spent in after] == [pair + one, pair + one, Decimal("1e-6") + one]
+    assert [spent.delta for spent in before] == [pair + one, pair, Decimal("1e-6")]
 
 
 def spoil(path: Path, damage: str) -> None:
@@ -275,21 +336,8 @@ def spoil(path: Path, damage: str) -> None:
             file.write(b"\xff" * 4096)
     else:
         with closing(sqlite3.connect(path)) as other:
-            other.execute("PRAGMA user_version = 3" if damage == "newer" else "PRAGMA application_id = 7")
+            other.execute("PRAGMA user_version = 4" if damage == "newer" else "PRAGMA application_id = 7")
             other.commit()
-
-
-def test_a_ledger_of_the_first_version_is_brought_up_to_date_by_who_charges(desk: Any, votes: Table, ask: Ask) -> None:
-    ask(desk.node(votes), desk.task(votes, Trust.LOCAL, "1"))
-    charged = read_entries(desk.ledger_path)
-    with closing(sqlite3.connect(desk.ledger_path)) as connection:
-        connection.execute("ALTER TABLE task DROP COLUMN unit")
-        connection.execute("PRAGMA user_version = 1")
-        connection.commit()
-    with pytest.raises(LedgerUnavailable, match=r"version 2, got 1: a fit, or the start of its node"):
-        read_entries(desk.ledger_path)
-    DiskLedger(desk.ledger_path)
-    assert read_entries(desk.ledger_path) == charged
 
 
 def test_a_place_where_no_ledger_can_be_is_an_error(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_a_node_file_is_read_exactly() -> None:
     label_cap = 1.0
     labeler_cap = 20
     delta_cap = 1e-6
+    labeler_delta_cap = 1e-5
     units = ["label"]
     max_attempt = 2
     """
@@ -79,6 +80,7 @@ def test_a_node_file_is_read_exactly() -> None:
         label_cap=Decimal(1),
         labeler_cap=Decimal(20),
         delta_cap=Decimal("0.000001"),
+        labeler_delta_cap=Decimal("0.00001"),
         max_attempt=2,
     )
     assert policy.capped
@@ -108,8 +110,13 @@ def test_what_a_node_file_does_not_say_clearly_is_an_error(content: dict[str, An
         Policy.parse(content)
 
 
+@pytest.mark.parametrize("name", ["label_cap", "labeler_cap", "delta_cap", "labeler_delta_cap"])
+def test_every_cap_needs_a_ledger_that_stays(name: str) -> None:
+    assert Policy(**{name: Decimal(1)}).capped  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("bad", [Decimal(0), Decimal(-1), Decimal("NaN"), Decimal("Infinity")])
-@pytest.mark.parametrize("name", ["max_epsilon", "label_cap", "labeler_cap", "delta_cap"])
+@pytest.mark.parametrize("name", ["max_epsilon", "label_cap", "labeler_cap", "delta_cap", "labeler_delta_cap"])
 def test_a_bound_must_bound(name: str, bad: Decimal) -> None:
     with pytest.raises(ValueError, match=f"expected {name} > 0 and finite"):
         Policy(**{name: bad})  # type: ignore[arg-type]
