@@ -4,6 +4,7 @@ A row owns a lane of 16 bits, and 47 further bits that are read only where the l
 """
 
 import os
+from dataclasses import replace
 from itertools import pairwise
 from typing import Protocol, TypeVar
 
@@ -15,6 +16,7 @@ from protocol.messages import Coins
 
 Rows = NDArray[np.int64]
 ESCALATION_BITS = 47
+MOST_STEPS = 64  # words of one row that shuffle its choices
 FAR = 4096  # where two rows are farther apart, a new seek is cheaper than reading on
 T = TypeVar("T", np.uint16, np.uint64)
 
@@ -35,6 +37,9 @@ class Draws(Protocol):
     def fair(self, rows: Rows) -> NDArray[np.uint8]:
         """A fair bit for each row, which decides a tie."""
 
+    def steps(self, rows: Rows, count: int) -> Words:
+        """`count` words for each row, which shuffle choices; shape (count, rows)."""
+
 
 class AddressedDraws:
     """Coins of a simulation: reproducible, independent of how rows are split; they protect nobody.
@@ -50,6 +55,7 @@ class AddressedDraws:
         self._lanes = Address(seed, Stream.PRIVACY, n, repetition, round)
         self._escalations = Address(seed, Stream.ESCALATION, n, repetition, round)
         self._ties = Address(seed, Stream.LABELS, n, repetition, round)
+        self._steps = Address(seed, Stream.SUBSETS, n, repetition, round * MOST_STEPS)
 
     def lanes(self, rows: Rows) -> NDArray[np.uint16]:
         """The row's lane; rows in increasing order."""
@@ -66,6 +72,13 @@ class AddressedDraws:
     def fair(self, rows: Rows) -> NDArray[np.uint8]:
         """The row's fair bit; rows in increasing order."""
         return (_words(self._ties, rows) >> np.uint64(63)).astype(np.uint8)
+
+    def steps(self, rows: Rows, count: int) -> Words:
+        """Step j is the row's word of a sequence of its own; rows in increasing order."""
+        if count > MOST_STEPS:
+            raise ValueError(f"expected at most {MOST_STEPS} steps, got {count}")
+        places = [replace(self._steps, round=self._steps.round + step) for step in range(count)]
+        return np.array([_words(place, rows) for place in places], dtype=np.uint64).reshape(count, len(rows))
 
 
 class SecretDraws:
@@ -85,6 +98,11 @@ class SecretDraws:
     def fair(self, rows: Rows) -> NDArray[np.uint8]:
         """Fresh bits; the rows only say how many."""
         return np.frombuffer(os.urandom(len(rows)), dtype=np.uint8) & np.uint8(1)
+
+    def steps(self, rows: Rows, count: int) -> Words:
+        """Fresh bits; the rows only say how many."""
+        drawn = np.frombuffer(os.urandom(8 * count * len(rows)), dtype="<u8").astype(np.uint64, copy=False)
+        return drawn.reshape(count, len(rows))
 
 
 def _words(address: Address, rows: Rows) -> Words:

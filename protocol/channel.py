@@ -14,6 +14,17 @@ TOTAL = 1 << TOTAL_BITS
 _UP = Context(prec=40, rounding=ROUND_CEILING)
 
 
+def log_up(ratio: Fraction) -> Decimal:
+    """log(ratio) for a ratio >= 1, rounded up.
+
+    >>> log_up(Fraction(1))
+    Decimal('0')
+    """
+    quotient = _UP.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+    # Decimal.ln is correctly rounded to nearest; one unit in the last place more is an upper bound.
+    return _UP.next_plus(_UP.ln(quotient)) if ratio > 1 else Decimal(0)
+
+
 @dataclass(frozen=True)
 class DiscreteChannel:
     """A randomiser with finitely many outcomes: P(symbol | value) = table[value][symbol] / 2^63.
@@ -42,10 +53,7 @@ class DiscreteChannel:
     def level(self) -> Decimal:
         """The privacy level of the table, rounded up: max over symbols of log(largest count / smallest count)."""
         columns = list(zip(*self.table, strict=True))
-        worst = max(Fraction(max(column), min(column)) for column in columns)
-        ratio = _UP.divide(Decimal(worst.numerator), Decimal(worst.denominator))
-        # Decimal.ln is correctly rounded to nearest; one unit in the last place more is an upper bound.
-        return _UP.next_plus(_UP.ln(ratio)) if worst > 1 else Decimal(0)
+        return log_up(max(Fraction(max(column), min(column)) for column in columns))
 
     @cached_property
     def digest(self) -> bytes:

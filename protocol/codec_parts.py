@@ -85,12 +85,16 @@ def encode_problem(problem: Problem) -> wire.Problem:
         sum_zero=problem.sum_zero,
         bound=text_of(problem.bound),
         design=None if problem.design is None else encode_array(problem.design),
+        choices=0 if problem.kind == "pairwise" else problem.choices,
+        sizes=None if problem.sizes is None else encode_array(problem.sizes),
     )
 
 
 def decode_problem(message: wire.Problem) -> Problem:
     """A problem; raises ValueError where its fields do not fit."""
     design = decode_array(message.design) if message.HasField("design") else None
+    if bool(message.choices) == (message.kind == "pairwise"):
+        raise ValueError(f"expected a number of choices exactly where they are not pairs, got {message.choices}")
     return Problem(
         dimension=message.dimension,
         features=message.features,
@@ -99,6 +103,8 @@ def decode_problem(message: wire.Problem) -> Problem:
         design=design,  # type: ignore[arg-type]
         kind=message.kind,
         model=message.model,
+        choices=message.choices or 2,
+        sizes=decode_array(message.sizes) if message.HasField("sizes") else None,  # type: ignore[arg-type]
     )
 
 
@@ -114,6 +120,8 @@ def decode_payload(message: wire.Payload) -> Payload:
         Kind.RESIDUES: ("u8", 2),
     }
     dtype, axes = expected[kind]
+    if kind is Kind.SYMBOLS and message.values.dtype == wire.DTYPE_BIT:
+        axes = max(axes, min(values.ndim, axes + 1))  # a set of choices a row: one bit a choice
     if values.dtype.str[1:] != dtype or values.ndim != axes:
         raise ValueError(f"expected {dtype} values of {axes} axes for {kind.name}, got {values.dtype} {values.shape}")
     if (counts is not None) != (kind is Kind.EXACT_SUMS):

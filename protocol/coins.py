@@ -29,6 +29,8 @@ class Stream(IntEnum):
     MISBEHAVIOUR = 7
     BOOTSTRAP = 8
     METRICS = 9
+    PAIRS = 10
+    SUBSETS = 11
 
 
 @dataclass(frozen=True)

@@ -4,66 +4,69 @@
 # source: protocol/halftruth.proto
 # Protobuf Python Version: 5.28.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 5, 28, 1, "", "protocol/halftruth.proto"
+    _runtime_version.Domain.PUBLIC,
+    5,
+    28,
+    1,
+    '',
+    'protocol/halftruth.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n\x18protocol/halftruth.proto\x12\x0chalftruth.v1"H\n\x05\x41rray\x12"\n\x05\x64type\x18\x01 \x01(\x0e\x32\x13.halftruth.v1.DType\x12\r\n\x05shape\x18\x02 \x03(\x04\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c"1\n\x03Run\x12\r\n\x05start\x18\x01 \x01(\x04\x12\x0c\n\x04step\x18\x02 \x01(\x04\x12\r\n\x05\x63ount\x18\x03 \x01(\x04"(\n\tParameter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t"F\n\tMechanism\x12\x0c\n\x04name\x18\x01 \x01(\t\x12+\n\nparameters\x18\x02 \x03(\x0b\x32\x17.halftruth.v1.Parameter"\x91\x01\n\x07Problem\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x11\n\tdimension\x18\x03 \x01(\r\x12\x10\n\x08\x66\x65\x61tures\x18\x04 \x01(\t\x12\x10\n\x08sum_zero\x18\x05 \x01(\x08\x12\r\n\x05\x62ound\x18\x06 \x01(\t\x12#\n\x06\x64\x65sign\x18\x07 \x01(\x0b\x32\x13.halftruth.v1.Array"\x82\x04\n\x04Task\x12\r\n\x05study\x18\x01 \x01(\x0c\x12"\n\x05trust\x18\x02 \x01(\x0e\x32\x13.halftruth.v1.Trust\x12 \n\x04unit\x18\x03 \x01(\x0e\x32\x12.halftruth.v1.Unit\x12&\n\x07problem\x18\x04 \x01(\x0b\x32\x15.halftruth.v1.Problem\x12%\n\x04menu\x18\x05 \x03(\x0b\x32\x17.halftruth.v1.Mechanism\x12\r\n\x05round\x18\x06 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x07 \x01(\r\x12\t\n\x01n\x18\x08 \x01(\x04\x12\x0f\n\x07\x65psilon\x18\t \x01(\t\x12\r\n\x05\x64\x65lta\x18\n \x01(\t\x12\x18\n\x10\x66irst_repetition\x18\x0b \x01(\r\x12\x13\n\x0brepetitions\x18\x0c \x01(\r\x12\x1f\n\x04rows\x18\r \x03(\x0b\x32\x11.halftruth.v1.Run\x12"\n\x05theta\x18\x0e \x01(\x0b\x32\x13.halftruth.v1.Array\x12\x15\n\x08\x65xponent\x18\x0f \x01(\x11H\x00\x88\x01\x01\x12 \n\x04ties\x18\x10 \x01(\x0e\x32\x12.halftruth.v1.Ties\x12\x0b\n\x03\x63\x61p\x18\x11 \x01(\r\x12\x0e\n\x06\x63ohort\x18\x12 \x01(\x0c\x12\x0f\n\x07modulus\x18\x13 \x01(\x04\x12#\n\x06groups\x18\x14 \x01(\x0b\x32\x13.halftruth.v1.ArrayB\x0b\n\t_exponent"u\n\x07Payload\x12 \n\x04kind\x18\x01 \x01(\x0e\x32\x12.halftruth.v1.Kind\x12#\n\x06values\x18\x02 \x01(\x0b\x32\x13.halftruth.v1.Array\x12#\n\x06\x63ounts\x18\x03 \x01(\x0b\x32\x13.halftruth.v1.Array"\xf3\x01\n\x06Report\x12\x0c\n\x04task\x18\x01 \x01(\x0c\x12\x1f\n\x04rows\x18\x02 \x03(\x0b\x32\x11.halftruth.v1.Run\x12!\n\x06groups\x18\x03 \x03(\x0b\x32\x11.halftruth.v1.Run\x12&\n\x07payload\x18\x04 \x01(\x0b\x32\x15.halftruth.v1.Payload\x12*\n\tmechanism\x18\x05 \x01(\x0b\x32\x17.halftruth.v1.Mechanism\x12\r\n\x05table\x18\x06 \x01(\x0c\x12"\n\x05\x63oins\x18\x07 \x01(\x0e\x32\x13.halftruth.v1.Coins\x12\x10\n\x08numerics\x18\x08 \x01(\x0c"1\n\x0cSignedReport\x12\x0e\n\x06report\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c"9\n\x07Refusal\x12\x0c\n\x04task\x18\x01 \x01(\x0c\x12 \n\x04\x63ode\x18\x02 \x01(\x0e\x32\x12.halftruth.v1.Code"\\\n\x05Reply\x12+\n\x07reports\x18\x01 \x03(\x0b\x32\x1a.halftruth.v1.SignedReport\x12&\n\x07refusal\x18\x02 \x01(\x0b\x32\x15.halftruth.v1.Refusal"\x1a\n\x06\x42undle\x12\x10\n\x08messages\x18\x01 \x03(\x0c*~\n\x05Trust\x12\x15\n\x11TRUST_UNSPECIFIED\x10\x00\x12\x0f\n\x0bTRUST_CLEAR\x10\x01\x12\x0f\n\x0bTRUST_LOCAL\x10\x02\x12\x11\n\rTRUST_CENTRAL\x10\x03\x12\x15\n\x11TRUST_DISTRIBUTED\x10\x04\x12\x12\n\x0eTRUST_SHUFFLED\x10\x05*O\n\x04Unit\x12\x14\n\x10UNIT_UNSPECIFIED\x10\x00\x12\x0e\n\nUNIT_LABEL\x10\x01\x12\x10\n\x0cUNIT_LABELER\x10\x02\x12\x0f\n\x0bUNIT_RECORD\x10\x03*I\n\x04Ties\x12\x14\n\x10TIES_UNSPECIFIED\x10\x00\x12\r\n\tTIES_COIN\x10\x01\x12\r\n\tTIES_HALF\x10\x02\x12\r\n\tTIES_DROP\x10\x03*e\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n\x0cKIND_SYMBOLS\x10\x01\x12\x13\n\x0fKIND_EXACT_SUMS\x10\x02\x12\r\n\tKIND_ROWS\x10\x03\x12\x11\n\rKIND_RESIDUES\x10\x04*h\n\x05\x44Type\x12\x15\n\x11\x44TYPE_UNSPECIFIED\x10\x00\x12\r\n\tDTYPE_BIT\x10\x01\x12\x0c\n\x08\x44TYPE_U8\x10\x02\x12\r\n\tDTYPE_I32\x10\x03\x12\r\n\tDTYPE_U64\x10\x04\x12\r\n\tDTYPE_F64\x10\x05*A\n\x05\x43oins\x12\x15\n\x11\x43OINS_UNSPECIFIED\x10\x00\x12\x0c\n\x08\x43OINS_OS\x10\x01\x12\x13\n\x0f\x43OINS_ADDRESSED\x10\x02*\xa9\x02\n\x04\x43ode\x12\x14\n\x10\x43ODE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x43ODE_TRUST_NOT_ALLOWED\x10\x01\x12\x1e\n\x1a\x43ODE_MECHANISM_NOT_ALLOWED\x10\x02\x12\x1a\n\x16\x43ODE_EPSILON_ABOVE_CAP\x10\x03\x12\x19\n\x15\x43ODE_BUDGET_EXHAUSTED\x10\x04\x12\x1b\n\x17\x43ODE_LEDGER_UNAVAILABLE\x10\x05\x12\x15\n\x11\x43ODE_TASK_INVALID\x10\x06\x12\x18\n\x14\x43ODE_PROBLEM_UNKNOWN\x10\x07\x12\x19\n\x15\x43ODE_UNIT_NOT_ALLOWED\x10\x08\x12\x1c\n\x18\x43ODE_ATTEMPT_NOT_ALLOWED\x10\t\x12\x11\n\rCODE_INTERNAL\x10\nb\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18protocol/halftruth.proto\x12\x0chalftruth.v1\"H\n\x05\x41rray\x12\"\n\x05\x64type\x18\x01 \x01(\x0e\x32\x13.halftruth.v1.DType\x12\r\n\x05shape\x18\x02 \x03(\x04\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\"1\n\x03Run\x12\r\n\x05start\x18\x01 \x01(\x04\x12\x0c\n\x04step\x18\x02 \x01(\x04\x12\r\n\x05\x63ount\x18\x03 \x01(\x04\"(\n\tParameter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"F\n\tMechanism\x12\x0c\n\x04name\x18\x01 \x01(\t\x12+\n\nparameters\x18\x02 \x03(\x0b\x32\x17.halftruth.v1.Parameter\"\xc6\x01\n\x07Problem\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x11\n\tdimension\x18\x03 \x01(\r\x12\x10\n\x08\x66\x65\x61tures\x18\x04 \x01(\t\x12\x10\n\x08sum_zero\x18\x05 \x01(\x08\x12\r\n\x05\x62ound\x18\x06 \x01(\t\x12#\n\x06\x64\x65sign\x18\x07 \x01(\x0b\x32\x13.halftruth.v1.Array\x12\x0f\n\x07\x63hoices\x18\x08 \x01(\r\x12\"\n\x05sizes\x18\t \x01(\x0b\x32\x13.halftruth.v1.Array\"\x82\x04\n\x04Task\x12\r\n\x05study\x18\x01 \x01(\x0c\x12\"\n\x05trust\x18\x02 \x01(\x0e\x32\x13.halftruth.v1.Trust\x12 \n\x04unit\x18\x03 \x01(\x0e\x32\x12.halftruth.v1.Unit\x12&\n\x07problem\x18\x04 \x01(\x0b\x32\x15.halftruth.v1.Problem\x12%\n\x04menu\x18\x05 \x03(\x0b\x32\x17.halftruth.v1.Mechanism\x12\r\n\x05round\x18\x06 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x07 \x01(\r\x12\t\n\x01n\x18\x08 \x01(\x04\x12\x0f\n\x07\x65psilon\x18\t \x01(\t\x12\r\n\x05\x64\x65lta\x18\n \x01(\t\x12\x18\n\x10\x66irst_repetition\x18\x0b \x01(\r\x12\x13\n\x0brepetitions\x18\x0c \x01(\r\x12\x1f\n\x04rows\x18\r \x03(\x0b\x32\x11.halftruth.v1.Run\x12\"\n\x05theta\x18\x0e \x01(\x0b\x32\x13.halftruth.v1.Array\x12\x15\n\x08\x65xponent\x18\x0f \x01(\x11H\x00\x88\x01\x01\x12 \n\x04ties\x18\x10 \x01(\x0e\x32\x12.halftruth.v1.Ties\x12\x0b\n\x03\x63\x61p\x18\x11 \x01(\r\x12\x0e\n\x06\x63ohort\x18\x12 \x01(\x0c\x12\x0f\n\x07modulus\x18\x13 \x01(\x04\x12#\n\x06groups\x18\x14 \x01(\x0b\x32\x13.halftruth.v1.ArrayB\x0b\n\t_exponent\"u\n\x07Payload\x12 \n\x04kind\x18\x01 \x01(\x0e\x32\x12.halftruth.v1.Kind\x12#\n\x06values\x18\x02 \x01(\x0b\x32\x13.halftruth.v1.Array\x12#\n\x06\x63ounts\x18\x03 \x01(\x0b\x32\x13.halftruth.v1.Array\"\xf3\x01\n\x06Report\x12\x0c\n\x04task\x18\x01 \x01(\x0c\x12\x1f\n\x04rows\x18\x02 \x03(\x0b\x32\x11.halftruth.v1.Run\x12!\n\x06groups\x18\x03 \x03(\x0b\x32\x11.halftruth.v1.Run\x12&\n\x07payload\x18\x04 \x01(\x0b\x32\x15.halftruth.v1.Payload\x12*\n\tmechanism\x18\x05 \x01(\x0b\x32\x17.halftruth.v1.Mechanism\x12\r\n\x05table\x18\x06 \x01(\x0c\x12\"\n\x05\x63oins\x18\x07 \x01(\x0e\x32\x13.halftruth.v1.Coins\x12\x10\n\x08numerics\x18\x08 \x01(\x0c\"1\n\x0cSignedReport\x12\x0e\n\x06report\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"9\n\x07Refusal\x12\x0c\n\x04task\x18\x01 \x01(\x0c\x12 \n\x04\x63ode\x18\x02 \x01(\x0e\x32\x12.halftruth.v1.Code\"\\\n\x05Reply\x12+\n\x07reports\x18\x01 \x03(\x0b\x32\x1a.halftruth.v1.SignedReport\x12&\n\x07refusal\x18\x02 \x01(\x0b\x32\x15.halftruth.v1.Refusal\"\x1a\n\x06\x42undle\x12\x10\n\x08messages\x18\x01 \x03(\x0c*~\n\x05Trust\x12\x15\n\x11TRUST_UNSPECIFIED\x10\x00\x12\x0f\n\x0bTRUST_CLEAR\x10\x01\x12\x0f\n\x0bTRUST_LOCAL\x10\x02\x12\x11\n\rTRUST_CENTRAL\x10\x03\x12\x15\n\x11TRUST_DISTRIBUTED\x10\x04\x12\x12\n\x0eTRUST_SHUFFLED\x10\x05*O\n\x04Unit\x12\x14\n\x10UNIT_UNSPECIFIED\x10\x00\x12\x0e\n\nUNIT_LABEL\x10\x01\x12\x10\n\x0cUNIT_LABELER\x10\x02\x12\x0f\n\x0bUNIT_RECORD\x10\x03*I\n\x04Ties\x12\x14\n\x10TIES_UNSPECIFIED\x10\x00\x12\r\n\tTIES_COIN\x10\x01\x12\r\n\tTIES_HALF\x10\x02\x12\r\n\tTIES_DROP\x10\x03*e\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n\x0cKIND_SYMBOLS\x10\x01\x12\x13\n\x0fKIND_EXACT_SUMS\x10\x02\x12\r\n\tKIND_ROWS\x10\x03\x12\x11\n\rKIND_RESIDUES\x10\x04*h\n\x05\x44Type\x12\x15\n\x11\x44TYPE_UNSPECIFIED\x10\x00\x12\r\n\tDTYPE_BIT\x10\x01\x12\x0c\n\x08\x44TYPE_U8\x10\x02\x12\r\n\tDTYPE_I32\x10\x03\x12\r\n\tDTYPE_U64\x10\x04\x12\r\n\tDTYPE_F64\x10\x05*A\n\x05\x43oins\x12\x15\n\x11\x43OINS_UNSPECIFIED\x10\x00\x12\x0c\n\x08\x43OINS_OS\x10\x01\x12\x13\n\x0f\x43OINS_ADDRESSED\x10\x02*\xa9\x02\n\x04\x43ode\x12\x14\n\x10\x43ODE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x43ODE_TRUST_NOT_ALLOWED\x10\x01\x12\x1e\n\x1a\x43ODE_MECHANISM_NOT_ALLOWED\x10\x02\x12\x1a\n\x16\x43ODE_EPSILON_ABOVE_CAP\x10\x03\x12\x19\n\x15\x43ODE_BUDGET_EXHAUSTED\x10\x04\x12\x1b\n\x17\x43ODE_LEDGER_UNAVAILABLE\x10\x05\x12\x15\n\x11\x43ODE_TASK_INVALID\x10\x06\x12\x18\n\x14\x43ODE_PROBLEM_UNKNOWN\x10\x07\x12\x19\n\x15\x43ODE_UNIT_NOT_ALLOWED\x10\x08\x12\x1c\n\x18\x43ODE_ATTEMPT_NOT_ALLOWED\x10\t\x12\x11\n\rCODE_INTERNAL\x10\nb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "protocol.halftruth_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'protocol.halftruth_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_TRUST"]._serialized_start = 1543
-    _globals["_TRUST"]._serialized_end = 1669
-    _globals["_UNIT"]._serialized_start = 1671
-    _globals["_UNIT"]._serialized_end = 1750
-    _globals["_TIES"]._serialized_start = 1752
-    _globals["_TIES"]._serialized_end = 1825
-    _globals["_KIND"]._serialized_start = 1827
-    _globals["_KIND"]._serialized_end = 1928
-    _globals["_DTYPE"]._serialized_start = 1930
-    _globals["_DTYPE"]._serialized_end = 2034
-    _globals["_COINS"]._serialized_start = 2036
-    _globals["_COINS"]._serialized_end = 2101
-    _globals["_CODE"]._serialized_start = 2104
-    _globals["_CODE"]._serialized_end = 2401
-    _globals["_ARRAY"]._serialized_start = 42
-    _globals["_ARRAY"]._serialized_end = 114
-    _globals["_RUN"]._serialized_start = 116
-    _globals["_RUN"]._serialized_end = 165
-    _globals["_PARAMETER"]._serialized_start = 167
-    _globals["_PARAMETER"]._serialized_end = 207
-    _globals["_MECHANISM"]._serialized_start = 209
-    _globals["_MECHANISM"]._serialized_end = 279
-    _globals["_PROBLEM"]._serialized_start = 282
-    _globals["_PROBLEM"]._serialized_end = 427
-    _globals["_TASK"]._serialized_start = 430
-    _globals["_TASK"]._serialized_end = 944
-    _globals["_PAYLOAD"]._serialized_start = 946
-    _globals["_PAYLOAD"]._serialized_end = 1063
-    _globals["_REPORT"]._serialized_start = 1066
-    _globals["_REPORT"]._serialized_end = 1309
-    _globals["_SIGNEDREPORT"]._serialized_start = 1311
-    _globals["_SIGNEDREPORT"]._serialized_end = 1360
-    _globals["_REFUSAL"]._serialized_start = 1362
-    _globals["_REFUSAL"]._serialized_end = 1419
-    _globals["_REPLY"]._serialized_start = 1421
-    _globals["_REPLY"]._serialized_end = 1513
-    _globals["_BUNDLE"]._serialized_start = 1515
-    _globals["_BUNDLE"]._serialized_end = 1541
+  DESCRIPTOR._loaded_options = None
+  _globals['_TRUST']._serialized_start=1596
+  _globals['_TRUST']._serialized_end=1722
+  _globals['_UNIT']._serialized_start=1724
+  _globals['_UNIT']._serialized_end=1803
+  _globals['_TIES']._serialized_start=1805
+  _globals['_TIES']._serialized_end=1878
+  _globals['_KIND']._serialized_start=1880
+  _globals['_KIND']._serialized_end=1981
+  _globals['_DTYPE']._serialized_start=1983
+  _globals['_DTYPE']._serialized_end=2087
+  _globals['_COINS']._serialized_start=2089
+  _globals['_COINS']._serialized_end=2154
+  _globals['_CODE']._serialized_start=2157
+  _globals['_CODE']._serialized_end=2454
+  _globals['_ARRAY']._serialized_start=42
+  _globals['_ARRAY']._serialized_end=114
+  _globals['_RUN']._serialized_start=116
+  _globals['_RUN']._serialized_end=165
+  _globals['_PARAMETER']._serialized_start=167
+  _globals['_PARAMETER']._serialized_end=207
+  _globals['_MECHANISM']._serialized_start=209
+  _globals['_MECHANISM']._serialized_end=279
+  _globals['_PROBLEM']._serialized_start=282
+  _globals['_PROBLEM']._serialized_end=480
+  _globals['_TASK']._serialized_start=483
+  _globals['_TASK']._serialized_end=997
+  _globals['_PAYLOAD']._serialized_start=999
+  _globals['_PAYLOAD']._serialized_end=1116
+  _globals['_REPORT']._serialized_start=1119
+  _globals['_REPORT']._serialized_end=1362
+  _globals['_SIGNEDREPORT']._serialized_start=1364
+  _globals['_SIGNEDREPORT']._serialized_end=1413
+  _globals['_REFUSAL']._serialized_start=1415
+  _globals['_REFUSAL']._serialized_end=1472
+  _globals['_REPLY']._serialized_start=1474
+  _globals['_REPLY']._serialized_end=1566
+  _globals['_BUNDLE']._serialized_start=1568
+  _globals['_BUNDLE']._serialized_end=1594
 # @@protoc_insertion_point(module_scope)

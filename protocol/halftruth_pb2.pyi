@@ -301,19 +301,27 @@ class Problem(google.protobuf.message.Message):
     SUM_ZERO_FIELD_NUMBER: builtins.int
     BOUND_FIELD_NUMBER: builtins.int
     DESIGN_FIELD_NUMBER: builtins.int
+    CHOICES_FIELD_NUMBER: builtins.int
+    SIZES_FIELD_NUMBER: builtins.int
     kind: builtins.str
-    """"pairwise" """
+    """"pairwise", "choice": the top one of K"""
     model: builtins.str
-    """"btl" """
+    """"btl", "plackett-luce" """
     dimension: builtins.int
     features: builtins.str
     """"gaussian", "sphere": drawn; "values", "items": in `design`"""
     sum_zero: builtins.bool
     bound: builtins.str
     """radius of the ball, canonical decimal; empty: none"""
+    choices: builtins.int
+    """K of a "choice", the most of a row; absent for pairs"""
     @property
     def design(self) -> global___Array:
-        """"values": (n, dimension) F64; "items": (n, 2) I32"""
+        """"values": (n, dimension) F64; "items": (n, 2) I32; of choices (n, K, dimension) and (n, K)"""
+
+    @property
+    def sizes(self) -> global___Array:
+        """(n,) I32: how many of the K choices a row has, its first ones; absent: all"""
 
     def __init__(
         self,
@@ -325,9 +333,11 @@ class Problem(google.protobuf.message.Message):
         sum_zero: builtins.bool = ...,
         bound: builtins.str = ...,
         design: global___Array | None = ...,
+        choices: builtins.int = ...,
+        sizes: global___Array | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["design", b"design"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["bound", b"bound", "design", b"design", "dimension", b"dimension", "features", b"features", "kind", b"kind", "model", b"model", "sum_zero", b"sum_zero"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["design", b"design", "sizes", b"sizes"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["bound", b"bound", "choices", b"choices", "design", b"design", "dimension", b"dimension", "features", b"features", "kind", b"kind", "model", b"model", "sizes", b"sizes", "sum_zero", b"sum_zero"]) -> None: ...
 
 global___Problem = Problem
 
@@ -434,7 +444,7 @@ class Payload(google.protobuf.message.Message):
     kind: global___Kind.ValueType
     @property
     def values(self) -> global___Array:
-        """(repetitions, rows or groups, ...)"""
+        """(repetitions, rows or groups, ...); sets of choices: BIT (repetitions, rows, K)"""
 
     @property
     def counts(self) -> global___Array:

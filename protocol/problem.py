@@ -12,17 +12,24 @@ from protocol.decimals import canonical
 
 DRAWN = ("gaussian", "sphere")
 GIVEN = ("values", "items")
+MODELS = {"pairwise": ("btl",), "choice": ("plackett-luce",)}  # models of preferences by kind of problem
 MOST_DIMENSIONS = 1 << 20
+MOST_CHOICES = 63  # a set of choices is one number in a ledger
 SMALLEST_SCALE, LARGEST_SCALE = 1e-100, 1e100  # of given features: squares of other numbers vanish or overflow
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Preferences over pairs with reward theta . phi: P(y = 1 | x) = sigma(theta . x), x = phi(second) - phi(first).
+    """Preferences with reward theta . phi: over pairs, or the top one of K choices.
 
+    Kind "pairwise", model "btl": P(y = 1 | x) = sigma(theta . x), x = phi(second) - phi(first).
     `features` is "gaussian" (phi standard normal), "sphere" (phi uniform on the unit sphere), "values" (`design`
     holds x, shape (n, dimension), float64) or "items" (phi one-hot; `design` holds the two item numbers, shape (n, 2),
-    int32). With `sum_zero` theta is restricted to coordinates that sum to 0, the identified part when phi is one-hot.
+    int32).
+    Kind "choice", model "plackett-luce": P(y = k) = exp(theta . phi_k) / sum_j exp(theta . phi_j), k < K = `choices`.
+    Drawn features give each phi_k; `design` holds phi, shape (n, K, dimension), float64, or item numbers, shape (n, K),
+    int32. `sizes` (n,), int32, says how many of the K a row has, its first ones; None: all. Absent ones are 0, or -1.
+    With `sum_zero` theta is restricted to coordinates that sum to 0, the identified part when phi is one-hot.
     `bound` is the radius B of the ball ||theta|| <= B; None means no ball.
 
     Raises ValueError where a field does not fit. Source: Chowdhury, Zhou, Natarajan 2024, Section 2.
@@ -35,10 +42,12 @@ class Problem:
     design: NDArray[np.float64] | NDArray[np.int32] | None = field(default=None, repr=False)
     kind: str = "pairwise"
     model: str = "btl"
+    choices: int = 2
+    sizes: NDArray[np.int32] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if (self.kind, self.model) != ("pairwise", "btl"):
-            raise ValueError(f"expected kind 'pairwise' and model 'btl', got {self.kind!r} and {self.model!r}")
+        if self.model not in MODELS.get(self.kind, ()):
+            raise ValueError(f"expected kind and model out of {MODELS}, got {self.kind!r} and {self.model!r}")
         if not (2 if self.sum_zero else 1) <= self.dimension <= MOST_DIMENSIONS:
             raise ValueError(f"expected a dimension of at least {1 + self.sum_zero}, got {self.dimension}")
         if self.bound is not None and not (self.bound.is_finite() and self.bound > 0):
@@ -47,8 +56,12 @@ class Problem:
             raise ValueError(f"expected features out of {DRAWN + GIVEN}, got {self.features!r}")
         if (self.design is None) != (self.features in DRAWN):
             raise ValueError(f"expected a design exactly for features out of {GIVEN}, got {self.features!r}")
+        if self.design is not None and not (self.design.ndim and len(self.design)):
+            raise ValueError("expected a design of at least one row, got none")
+        _check_sizes(self)
         if self.design is not None:
-            _check_design(self.design, self.features, self.dimension)
+            check = _check_design if self.kind == "pairwise" else _check_choices
+            check(self)
 
     @property
     def reduced_dimension(self) -> int:
@@ -60,24 +73,37 @@ class Problem:
         """SHA-256 of all public fields: the problem's name in caches."""
         bound = "" if self.bound is None else canonical(self.bound)
         head = (self.kind, self.model, self.dimension, self.features, self.sum_zero, bound)
-        digest = hashlib.sha256(repr(head).encode())
-        if self.design is not None:
-            digest.update(np.ascontiguousarray(self.design).tobytes())
+        named = head if self.kind == "pairwise" else (*head, self.choices, self.sizes is not None)
+        digest = hashlib.sha256(repr(named).encode())
+        for array in (self.design, self.sizes):
+            if array is not None:
+                digest.update(np.ascontiguousarray(array).tobytes())
         return digest.digest()
 
 
-def _check_design(design: NDArray[np.float64] | NDArray[np.int32], features: str, dimension: int) -> None:
-    if features == "values":
+def _check_sizes(problem: Problem) -> None:
+    sizes, most = problem.sizes, problem.choices
+    if problem.kind == "pairwise":
+        if most != 2 or sizes is not None:
+            raise ValueError(f"expected two choices and no sizes for pairs, got {most} choices")
+        return
+    if not 2 <= most <= MOST_CHOICES:
+        raise ValueError(f"expected 2 to {MOST_CHOICES} choices, got {most}")
+    if sizes is None:
+        return
+    if problem.design is None or sizes.dtype != np.int32 or sizes.shape != (len(problem.design),):
+        raise ValueError("expected one int32 size for each row of a design, got others")
+    if sizes.min() < 2 or sizes.max() > most:
+        raise ValueError(f"expected sizes of rows in 2..{most}, got {sizes.min()}..{sizes.max()}")
+
+
+def _check_design(problem: Problem) -> None:
+    design, dimension = problem.design, problem.dimension
+    assert design is not None
+    if problem.features == "values":
         if design.dtype != np.float64 or design.ndim != 2 or design.shape[1] != dimension or not len(design):
             raise ValueError(f"expected float64 values of shape (n, {dimension}), got {design.dtype} {design.shape}")
-        if not np.isfinite(design).all():
-            row = int(np.argmin(np.isfinite(design).all(axis=1)))
-            raise ValueError(f"expected finite features, got NaN or inf in row {row}")
-        largest = float(np.abs(design).max())
-        if largest and not SMALLEST_SCALE <= largest <= LARGEST_SCALE:
-            raise ValueError(
-                f"expected a largest feature in {SMALLEST_SCALE}..{LARGEST_SCALE}, got {largest}: rescale the features"
-            )
+        _check_values(design)
         return
     if design.dtype != np.int32 or design.ndim != 2 or design.shape[1] != 2 or not len(design):
         raise ValueError(f"expected int32 items of shape (n, 2), got {design.dtype} {design.shape}")
@@ -86,3 +112,37 @@ def _check_design(design: NDArray[np.float64] | NDArray[np.int32], features: str
     if (design[:, 0] == design[:, 1]).any():
         row = int(np.argmax(design[:, 0] == design[:, 1]))
         raise ValueError(f"expected two different items, got item {design[row, 0]} twice in row {row}")
+
+
+def _check_choices(problem: Problem) -> None:
+    design, most, dimension = problem.design, problem.choices, problem.dimension
+    assert design is not None
+    sizes = np.full(len(design), most) if problem.sizes is None else problem.sizes
+    absent = np.greater_equal(np.arange(most), sizes[:, None])
+    if problem.features == "values":
+        if design.dtype != np.float64 or design.shape[1:] != (most, dimension) or not len(design):
+            expected = f"(n, {most}, {dimension})"
+            raise ValueError(f"expected float64 values of shape {expected}, got {design.dtype} {design.shape}")
+        _check_values(design)
+        if design[absent].any():
+            raise ValueError("expected zeros for the choices that a row does not have")
+        return
+    if design.dtype != np.int32 or design.shape[1:] != (most,) or not len(design):
+        raise ValueError(f"expected int32 items of shape (n, {most}), got {design.dtype} {design.shape}")
+    if ((design == -1) != absent).any() or design.min() < -1 or design.max() >= dimension:
+        raise ValueError(f"expected item numbers in 0..{dimension - 1}, and -1 exactly for absent choices")
+    ordered = np.sort(design, axis=1)
+    twice = ((np.diff(ordered, axis=1) == 0) & (ordered[:, 1:] >= 0)).any(axis=1)
+    if twice.any():
+        raise ValueError(f"expected different items in a row, got one twice in row {int(np.argmax(twice))}")
+
+
+def _check_values(design: NDArray[np.float64] | NDArray[np.int32]) -> None:
+    finite = np.isfinite(design).reshape(len(design), -1).all(axis=1)
+    if not finite.all():
+        raise ValueError(f"expected finite features, got NaN or inf in row {int(np.argmin(finite))}")
+    largest = float(np.abs(design).max())
+    if largest and not SMALLEST_SCALE <= largest <= LARGEST_SCALE:
+        raise ValueError(
+            f"expected a largest feature in {SMALLEST_SCALE}..{LARGEST_SCALE}, got {largest}: rescale the features"
+        )
