@@ -95,6 +95,11 @@ def theory_line(axes: Axes, name: str, look: Look, xs: Sequence[float], errors: 
     axes.plot(xs, errors, color=look.colour, linewidth=1.1, zorder=2, gid=f"theory {name}")
 
 
+def bound_line(axes: Axes, name: str, look: Look, xs: Sequence[float], errors: Sequence[float]) -> None:
+    """A lower bound whose constant is fitted: dotted; its id in the SVG file is `lower bound NAME`."""
+    axes.plot(xs, errors, color=look.colour, linewidth=1.2, linestyle=DOTS, zorder=2, gid=f"lower bound {name}")
+
+
 def zero_line(axes: Axes, height: float) -> None:
     """The error of the trivial answer."""
     axes.axhline(height, color=GREY, linewidth=1.3, linestyle=DOTS, zorder=1)

@@ -14,10 +14,12 @@ from matplotlib.typing import LineStyleType
 from protocol.arms import Arm
 from protocol.decimals import canonical
 from studies.report.arms import HEADINGS, ZERO, Look
+from studies.report.bounds import lower_bounds
 from studies.report.canvas import (
     DASHES,
     DOTS,
     SOLID,
+    bound_line,
     draw,
     label_ends,
     picture,
@@ -33,7 +35,8 @@ from studies.summary import Summary
 TITLE = "L2 error of the reward parameter (true error, not divided by √n)"
 HOW = (
     "Markers: mean over {repetitions} with 95 % interval; dashed lines join them where there is no formula.\n"
-    "Solid lines: theory with nothing fitted (root mean square error, slightly above the mean)."
+    "Solid lines: theory with nothing fitted (root mean square error, slightly above the mean).\n"
+    "Dotted lines: the error of the answer 0, and lower bounds up to a constant, which is fitted where they say."
 )
 CURVE_POINTS = 25
 
@@ -121,6 +124,7 @@ def _measured(view: View, arm: Arm, points: Sequence[Point]) -> list[tuple[float
 def _limits(view: View, points: Sequence[Point]) -> tuple[float, float]:
     """Limits of the error's axis: what was measured, and the zero line; theory may leave the picture."""
     heights = [summary.moments.mean for arm in view.arms for _, summary in _measured(view, arm, points)]
+    heights += [error for bound in lower_bounds(view) for _, n, level in points if (error := bound.at(n, level))]
     return 0.7 * min(*heights, view.zero()), 1.4 * max(*heights, view.zero())
 
 
@@ -135,6 +139,10 @@ def _panel(axes: Axes, view: View, points: Sequence[Point], fine: Sequence[Point
             theory_line(axes, arm.name, look, [x for x, _ in curve], [error for _, error in curve])
         if look is not ZERO and (found := _measured(view, arm, points)):
             draw(axes, look, [x for x, _ in found], [summary for _, summary in found], joined=not curve)
+    for bound in lower_bounds(view):
+        least = [(x, error) for x, n, level in fine if (error := bound.at(n, level)) is not None]
+        if least:
+            bound_line(axes, bound.trust.label, bound.look, [x for x, _ in least], [error for _, error in least])
 
 
 def _style(view: View, arm: Arm) -> LineStyleType:
@@ -150,20 +158,25 @@ def _name_ends(axes: Axes, view: View, n: int, level: Level) -> None:
         look, summary = view.looks[arm.name], view.at(arm, n, level)
         if look is not ZERO and summary is not None:
             ends.append((summary.moments.mean, look, _style(view, arm)))
+    for bound in lower_bounds(view):
+        if (error := bound.at(n, level)) is not None:
+            ends.append((error, bound.look, DOTS))
     label_ends(axes, ends, gap=0.045)
 
 
 def _legend(axes: Axes, view: View) -> None:
     """Arms by trust model, drawn by hand: matplotlib's legend has no headings."""
-    lines: list[tuple[str, Arm | None]] = []
+    lines: list[tuple[str, tuple[Look, LineStyleType] | None]] = []
     for trust, arms in view.sections():
-        lines += [(HEADINGS[trust], None), *((view.looks[arm.name].label, arm) for arm in arms)]
-    for index, (text, arm) in enumerate(lines):
+        drawn = [(view.looks[arm.name], _style(view, arm)) for arm in arms]
+        drawn += [(bound.look, DOTS) for bound in lower_bounds(view) if bound.trust is trust]
+        lines += [(HEADINGS[trust], None), *((look.label, (look, style)) for look, style in drawn)]
+    for index, (text, line) in enumerate(lines):
         y = 0.97 - index * min(0.062, 1 / len(lines))
-        if arm is None:
+        if line is None:
             axes.text(0.02, y, text, va="center", fontweight="bold", fontsize=9.5)
         else:
-            axes.add_line(picture(view.looks[arm.name], [0.04, 0.1, 0.16], [y, y, y], 1, _style(view, arm)))
+            axes.add_line(picture(line[0], [0.04, 0.1, 0.16], [y, y, y], 1, line[1]))
             axes.text(0.2, y, text, va="center", fontsize=9.5)
 
 

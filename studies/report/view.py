@@ -120,9 +120,14 @@ class View:
         study = self.loaded.study
         return Theory(study.problem, self.loaded.theta, study.seed)
 
+    @property
+    def has_theory(self) -> bool:
+        """Whether second moments over the fixed draw are worth what they cost."""
+        return self.loaded.study.problem.reduced_dimension <= MOST_DIMENSIONS
+
     def predicted(self, arm: Arm, n: int, level: Level) -> float | None:
         """The predicted root mean square error; None where theory has no formula."""
-        if self.loaded.study.problem.reduced_dimension > MOST_DIMENSIONS:
+        if not self.has_theory:
             return None
         try:
             return predict(self.theory, arm, n, level.epsilon, level.delta)

@@ -21,8 +21,9 @@ from studies.folder import Folder
 from studies.load import load
 from studies.report import tables
 from studies.report.arms import HEADINGS, looks
+from studies.report.bounds import lower_bounds
 from studies.report.canvas import SOLID, label_ends, prepare, save, settings
-from studies.report.figures import draw_all, overview
+from studies.report.figures import by_count, draw_all, overview
 from studies.report.view import View
 from studies.results import METRICS
 from studies.run import run
@@ -128,9 +129,34 @@ def test_names_at_line_ends_keep_their_distance(view: View, heights: list[float]
 
 
 def test_every_arm_with_a_formula_has_its_curve(view: View) -> None:
-    curves = [line.get_gid() for line in overview(view).axes[0].lines if line.get_gid()]
+    named = [line.get_gid() or "" for line in overview(view).axes[0].lines]
+    curves = [name for name in named if name.startswith("theory")]
     assert curves == [f"theory {arm.name}" for arm in view.arms if view.predicted(arm, 150, view.levels[0])]
     assert len(curves) == 6
+
+
+def test_lower_bounds_touch_what_was_measured_at_the_largest_n_and_say_so(view: View) -> None:
+    found = {bound.trust: bound for bound in lower_bounds(view)}
+    assert set(found) == {Trust.LOCAL, Trust.CENTRAL}
+    for trust, bound in found.items():
+        assert bound.look.label == f"{trust.label} lower bound, fitted at n = 1,000"
+        gaps = [
+            summary.moments.mean / least
+            for level in view.levels
+            for arm in view.arms
+            if arm.trust is trust
+            and (summary := view.at(arm, 1000, level)) is not None
+            and (least := bound.at(1000, level)) is not None
+        ]
+        assert min(gaps) == pytest.approx(1, rel=1e-12)
+        # Far below n = 1,000 the proof's parameters do not fit in the ball, and nothing is drawn.
+        assert bound.at(1, view.levels[0]) is None
+    panel, single = overview(view).axes[1], by_count(view, view.levels[1]).axes[0]
+    for axes in (panel, single):
+        dotted = [line for line in axes.lines if (line.get_gid() or "").startswith("lower bound")]
+        assert [line.get_gid() for line in dotted] == ["lower bound local", "lower bound central"]
+        assert all(line.get_linestyle() != SOLID for line in dotted)
+    assert {bound.look.label for bound in found.values()} <= {text.get_text() for text in single.texts}
 
 
 def test_a_study_without_claims_and_one_with_two_deltas(study_text: str, tmp_path: Path) -> None:
