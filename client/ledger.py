@@ -62,18 +62,20 @@ class MemoryLedger:
 
 
 class DiskLedger:
-    """Budgets and answers in one SQLite file, made if missing; several processes may share it.
+    """Budgets and answers in one SQLite file; several processes may share it.
 
     Guarantee: what leaves costs a label at most what is recorded for it, also after a crash at any moment; unit: one
     label, and one labeler by what is recorded for them (the sum over their labels, or less where one sum protects them
     all). Raises LedgerUnavailable where the file cannot be made, locked within `timeout` seconds, read or written, is
-    newer, or is not a ledger.
+    newer, or is not a ledger. With `start` a missing file is made and an older one brought up to date; without it,
+    both refuse every task: what was spent may be in a file that got lost.
     """
 
     durable = True
 
-    def __init__(self, path: Path, timeout: float = 60.0) -> None:
-        create(path, timeout)
+    def __init__(self, path: Path, timeout: float = 60.0, start: bool = True) -> None:
+        if start:
+            create(path, timeout)
         self._path, self._timeout = path, timeout
 
     def settle(self, charge: Charge, policy: Policy, facts: Facts | None, draw: Draw, write: Write) -> bytes:

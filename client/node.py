@@ -24,8 +24,9 @@ def node_of(node_config: Config, run_config: Config) -> Node:
     """The node that answers, made once a process for each configuration.
 
     `node_config` is what the node was started with: `config` names its file, and all that concerns the node comes from
-    there. Without a file there is nobody to protect: labels are synthetic, those of part `partition-id` out of
-    `num-partitions`, coins are addressed, every trust model is allowed; study, seed and truth come from the run.
+    there. Its ledger was made when the node started; where it is gone the node refuses. Without a file there is nobody
+    to protect: labels are synthetic, those of part `partition-id` out of `num-partitions`, coins are addressed, every
+    trust model is allowed; study, seed and truth come from the run.
 
     Raises StudyError and what `client.node_file.read_node` and `build` raise.
     """
@@ -42,7 +43,7 @@ def _node(node_items: Items, run_items: Items) -> Node:
         path = Path(strict.text(node_config[FILE], f"[node config] {FILE}"))
         if not path.is_absolute():
             raise StudyError(f"[node config] {FILE}: expected an absolute path, got {str(path)!r}")
-        return build(read_node(path), run_config)
+        return build(read_node(path), run_config, start=False)  # a message: the ledger is there, or is lost
     return _virtual(node_config, run_config)
 
 

@@ -110,8 +110,10 @@ def read_node(path: Path) -> NodeFile:
         raise NodeFileError(f"{path}: {error}") from None
 
 
-def build(node: NodeFile, config: Config) -> Node:
+def build(node: NodeFile, config: Config, start: bool = True) -> Node:
     """The node of a file. Only synthetic labels look at the run's configuration, and only at public study and truth.
+
+    `start` is for whoever starts the node: a ledger is made where there is none. Without it a missing one refuses.
 
     Raises StudyError, SourceError, LedgerUnavailable and ValueError for parts that are not usable or do not fit.
     """
@@ -119,7 +121,7 @@ def build(node: NodeFile, config: Config) -> Node:
     if isinstance(node.source, TableFile):
         assert node.ledger is not None
         table = node.source.read()
-        return Node(table, node.policy, DiskLedger(node.ledger), node.entropy, FeatureStore(None), seed)
+        return Node(table, node.policy, DiskLedger(node.ledger, start=start), node.entropy, FeatureStore(None), seed)
     assert node.seed is not None
     study = runconfig.read(config).study
     if study.seed != node.seed:

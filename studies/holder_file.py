@@ -73,13 +73,15 @@ def read_file(args: argparse.Namespace) -> "Table":
         raise StudyError(printable(str(error))) from None
 
 
-def tell(table: "Table", wanted: "Wanted") -> None:
-    """Say on the error stream what was read as what, and what nobody but the holder may know."""
+def tell(table: "Table", wanted: "Wanted", private: bool = True) -> None:
+    """Say on the error stream what was read as what, and if `private` what nobody but the holder may know."""
     print(printable(f"Columns: {table.columns.describe(wanted)}"), file=sys.stderr)
     if table.homonyms:
         print(printable(f"Read as items, not as answers: {', '.join(table.homonyms)}"), file=sys.stderr)
     if table.dropped:
         print(f"Left out: {table.dropped} rows that compare an item with itself", file=sys.stderr)
+    if not private:
+        return
     counts = table.private_counts()
     said = {
         "ties": counts.ties,

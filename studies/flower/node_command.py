@@ -41,6 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--config", metavar="FILE", required=True, help="the node file (TOML)")
     parser.add_argument("--port", metavar="N", type=int, help="port for the node's own processes (any free one)")
+    parser.add_argument(
+        "--superlink-port", metavar="N", type=int, help="connect to this port of this machine instead of [superlink]"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -51,19 +54,26 @@ def main(args: argparse.Namespace) -> int:
     path = Path(args.config).resolve()
     try:
         node = read_node(path)
-        if node.superlink is None:
+        link = node.superlink
+        if args.superlink_port is not None:
+            link = SuperLink(f"{HOST}:{args.superlink_port}", insecure=True, root_certificates=None, key=None)
+        if link is None:
             raise NodeFileError(f"{path}: expected a table [superlink] with the address to connect to")
         if isinstance(node.source, TableFile):
             # The whole file is checked here, before anybody asks: a task's answer says nothing of it.
+            assert node.ledger is not None
+            new = not (node.ledger.is_file() and node.ledger.stat().st_size)
             source = build(node, {}).source
             assert isinstance(source, Table)
-            tell(source, node.source.columns)
+            tell(source, node.source.columns, private=sys.stderr.isatty())  # else it may be a log
+            if new:
+                print(f"New ledger {node.ledger}: if this node had one, end it and bring that back", file=sys.stderr)
         executable = program("flower-supernode")
     except NodeFileError as error:
         return _say(error, 2)
     except (ValueError, LedgerUnavailable, FlowerFailed) as error:
         return _say(error, 1)
-    words = supernode_arguments(node.superlink, path)
+    words = supernode_arguments(link, path)
     words += ["--host", HOST, "--port", str(args.port or free_port())]
     return os.execve(executable, [executable, *words], {**os.environ, **QUIET})
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from client.node import node_of
 from client.node_file import NodeFileError, SuperLink, SyntheticLabels, TableFile, build, read_node
 from client.sources.columns import Wanted
 from client.sources.synthetic import read_truth, write_truth
+from client.sources.table import Table
 from protocol.codec import decode_reply, encode_task
-from protocol.messages import Coins, Refusal
+from protocol.messages import Code, Coins, Mechanism, Refusal, Task
+from protocol.privacy import Unit
 from protocol.runconfig import DEFAULT_STUDY, read, write
 from protocol.strict import StudyError
 from protocol.study import cells
@@ -114,10 +117,31 @@ def test_paths_are_absolute_or_relative_to_the_file(written: Callable[[str], Pat
 
 def test_a_node_of_a_file_has_its_own_coins_and_ledger(written: Callable[[str], Path]) -> None:
     path = written(TABLE)
-    (path.parent / "state").mkdir()
+    build(read_node(path), {})
+    assert (path.parent / "state" / "ledger.sqlite").exists()
     node = node_of({"config": str(path)}, {"study": "not even TOML ["})
     assert node.coins is Coins.OS and node.seed is None and node.ledger.durable
-    assert (path.parent / "state" / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty file"])
+def test_a_ledger_lost_while_its_node_runs_is_not_made_anew_by_the_next_message(
+    written: Callable[[str], Path], left: str
+) -> None:
+    """Each message may have a process of its own, which opens the ledger for itself."""
+    path = written(TABLE)
+    ledger = path.parent / "state" / "ledger.sqlite"
+    build(read_node(path), {})
+    ledger.unlink()
+    if left == "an empty file":
+        ledger.touch()
+    node = node_of({"config": str(path)}, {})
+    assert isinstance(node.source, Table)
+    one = Decimal(1)
+    menu = (Mechanism.of("randomized-response", epsilon=one),)
+    task = Task(bytes(32), Trust.LOCAL, Unit.LABEL, node.source.problem, menu, 2, one, None, 0, 1)
+    reply = decode_reply(answer(encode_task(task), node))
+    assert isinstance(reply, Refusal) and reply.code is Code.LEDGER_UNAVAILABLE
+    assert ledger.exists() == (left == "an empty file") and (not ledger.exists() or not ledger.stat().st_size)
 
 
 def test_a_synthetic_node_answers_as_the_same_part_of_a_simulation(written: Callable[[str], Path]) -> None:

@@ -1,6 +1,7 @@
 """`halftruth node`: files are checked where their owner sees it, and the server's word changes nothing."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,37 @@ def test_a_node_with_labels_becomes_a_supernode(tmp_path: Path, executed: list[l
         *("--root-certificates", f"{tmp_path}/ca.crt", "--auth-supernode-private-key", f"{tmp_path}/node.key"),
         *("--host", "127.0.0.1", "--port", "9999"),
     ]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_counts_that_depend_on_answers_are_for_a_terminal_and_not_for_a_log(
+    tmp_path: Path,
+    executed: list[list[str]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    terminal: bool,
+) -> None:
+    (tmp_path / "node.toml").write_text(TABLE)
+    (tmp_path / "votes.csv").write_text("labeler,item_a,item_b,winner\nann,x,y,tie\nbob,x,y,\ncem,x,x,tie\n")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    assert main(["node", "--config", str(tmp_path / "node.toml")]) == 0
+    told = capsys.readouterr().err
+    assert "Left out: 1 rows that compare an item with itself" in told
+    assert ("1 ties, 1 rows without a winner" in told) == ("For you alone" in told) == terminal
+    assert len(executed) == 1
+
+
+def test_a_node_says_that_its_ledger_is_new(
+    tmp_path: Path, executed: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "node.toml").write_text(TABLE)
+    (tmp_path / "votes.csv").write_text("labeler,item_a,item_b,winner\nann,x,y,x\n")
+    told = []
+    for _ in range(2):
+        assert main(["node", "--config", str(tmp_path / "node.toml")]) == 0
+        told.append(capsys.readouterr().err)
+    assert f"New ledger {tmp_path / 'ledger.db'}: if this node had one, end it and bring that back" in told[0]
+    assert "New ledger" not in told[1]
 
 
 def test_a_file_that_cannot_be_used_stops_the_node_before_anybody_asks(
