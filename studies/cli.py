@@ -16,6 +16,7 @@ examples:
   halftruth run studies/toml/quick.toml --out out/quick
   halftruth report out/quick
   halftruth fit votes.csv --trust local --epsilon 1
+  halftruth plan --error 0.1 --epsilon 1 --trust local
   halftruth ledger show state/ledger.sqlite
   halftruth node --config node.toml
 
@@ -78,6 +79,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     split = data.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
         "split", help="split a file of comparisons over the nodes of a federation"
     )
+    plan = commands.add_parser("plan", help="how many labels a target error needs, and what privacy costs")
     ledger = commands.add_parser("ledger", help="look into a ledger")
     show = ledger.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
         "show", help="what a ledger has charged or released"
@@ -86,6 +88,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         (["fit"], "studies.fit", fit),
         (["node"], "studies.flower.node_command", node),
         (["data", "split"], "studies.data_split", split),
+        (["plan"], "studies.plan", plan),
         (["ledger", "show"], "studies.ledger_show", show),
     ):
         if list(arguments[: len(words)]) == words:
