@@ -1,5 +1,7 @@
 """The border for top choices: raw choices in, randomised choices, sets of choices, or bits about a public pair out."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +14,7 @@ from protocol.mechanisms.subset_selection import SubsetChannel
 
 Values = NDArray[np.uint8]
 Rows = NDArray[np.int64]
-Symbols = NDArray[np.uint8] | NDArray[np.uint64]
+Symbols = NDArray[np.unsignedinteger[Any]]
 NEITHER = 2
 
 

@@ -117,8 +117,8 @@ def _check_design(problem: Problem) -> None:
 def _check_choices(problem: Problem) -> None:
     design, most, dimension = problem.design, problem.choices, problem.dimension
     assert design is not None
-    sizes = np.full(len(design), most) if problem.sizes is None else problem.sizes
-    absent = np.greater_equal(np.arange(most), sizes[:, None])
+    sizes = np.full(len(design), most, dtype=np.int32) if problem.sizes is None else problem.sizes
+    absent = np.arange(most, dtype=np.int32) >= sizes[:, None]
     if problem.features == "values":
         if design.dtype != np.float64 or design.shape[1:] != (most, dimension) or not len(design):
             expected = f"(n, {most}, {dimension})"
@@ -132,7 +132,7 @@ def _check_choices(problem: Problem) -> None:
     if ((design == -1) != absent).any() or design.min() < -1 or design.max() >= dimension:
         raise ValueError(f"expected item numbers in 0..{dimension - 1}, and -1 exactly for absent choices")
     ordered = np.sort(design, axis=1)
-    twice = ((np.diff(ordered, axis=1) == 0) & (ordered[:, 1:] >= 0)).any(axis=1)
+    twice = ((ordered[:, 1:] == ordered[:, :-1]) & ~np.equal(ordered[:, 1:], -1)).any(axis=1)
     if twice.any():
         raise ValueError(f"expected different items in a row, got one twice in row {int(np.argmax(twice))}")
 
