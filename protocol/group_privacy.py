@@ -30,8 +30,7 @@ def group_delta(epsilon: Decimal, delta: Decimal, count: int) -> Decimal:
         return delta
     if (count - 1) * epsilon > _FARTHEST:
         return Decimal(1)
-    with localcontext() as context:
-        context.prec = _WORKING  # exp is rounded to nearest: a step outwards bounds it
+    with localcontext(Context(prec=_WORKING)) as context:  # exp is rounded to nearest: a step outwards bounds it
         many, one = (count * epsilon).exp().next_plus(), epsilon.exp().next_minus()
         context.rounding = ROUND_FLOOR
         below = one - 1

@@ -78,6 +78,12 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
+@pytest.fixture(scope="session")
+def desk_in() -> type[Desk]:
+    """A desk in a folder that is given: for laws, which need one for each example."""
+    return Desk
+
+
 @pytest.fixture
 def ask() -> Callable[..., Report]:
     """Ask a node, expecting one report."""

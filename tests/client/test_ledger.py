@@ -340,6 +340,21 @@ def spoil(path: Path, damage: str) -> None:
             other.commit()
 
 
+def test_an_upgrade_that_is_cut_short_changes_nothing(
+    desk: Any, votes: Table, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(desk.node(votes), desk.task(votes, Trust.CENTRAL, "1"))
+    age(desk.ledger_path, 1)
+    before = desk.ledger_path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr("client.ledger_upgrade.group_delta", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            DiskLedger(desk.ledger_path)
+    assert desk.ledger_path.read_bytes() == before
+    DiskLedger(desk.ledger_path)
+    assert [spent.delta for spent in read_labelers(desk.ledger_path)][2] == Decimal("1e-6")
+
+
 def test_a_place_where_no_ledger_can_be_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("no folder")
