@@ -88,9 +88,10 @@ def answer(raw_task: bytes, node: Node) -> bytes:
     """A reply to a task: a report, or a refusal with a code that depends on task, policy and ledger only. Never raises.
 
     Guarantee: under a local task, `label_epsilon` for each label and channel over all tasks together (unit: one label;
-    neighbours: replace one label), hence at the unit labeler the task's epsilon for each labeler (neighbours: replace
-    all labels of one labeler); the exact law is that of `client.randomizer.randomize`. Clear and exact contributions
-    leave only where the node's policy allows their trust model.
+    neighbours: replace one label), hence in a task at the unit labeler its epsilon for each labeler (neighbours:
+    replace all labels of one labeler), and over many tasks what the ledger totals; the exact law is that of
+    `client.randomizer.randomize`. Clear and exact contributions leave only where the node's policy allows their trust
+    model.
 
     Two things depend on labels. Under `Ties.DROP` the rows answered, and the refusal where none is left, tell which
     labels are ties: a claim allows it only where the node's policy declares ties public, and neighbours then have the
@@ -127,7 +128,7 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
     check_groups(task, node.source, rows)
     facts = node.source.facts(rows)
     draws = partial(node.draws, task)
-    asked = Asked(task, choice, rows, node.source, node.features, draws)
+    asked = KINDS[task.problem.kind](task, choice, rows, node.source, node.features, draws)
     charge = _charge(task, task_id, choice, node.coins)
     return node.ledger.settle(
         charge, node.policy, facts, asked.randomized, lambda symbols: _reply(task_id, asked, symbols, node.coins)
@@ -148,7 +149,7 @@ def _charge(task: Task, task_id: bytes, choice: Choice, coins: Coins) -> Charge:
     )
 
 
-def _reply(task_id: bytes, asked: Asked, symbols: NDArray[np.uint8], coins: Coins) -> bytes:
+def _reply(task_id: bytes, asked: Asked, symbols: Symbols, coins: Coins) -> bytes:
     rows, choice = asked.rows, asked.choice
     dense = int(rows[-1]) - int(rows[0]) + 1 == len(rows)
     runs = Runs.of(range(int(rows[0]), int(rows[-1]) + 1)) if dense else Runs.of(rows.tolist())

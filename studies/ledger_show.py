@@ -15,8 +15,9 @@ examples:
   halftruth ledger show ~/votes-state/ledger.sqlite
   halftruth ledger show ~/votes-state/curator.sqlite --json
 
-A labeler's ledger shows every task that was charged, and what each labeler has spent in total. A curator's ledger shows
-every release. Answers and sums stay in the file."""
+A labeler's ledger shows every task with what it charged each label, and what each labeler has spent in total: epsilon
+and delta of a labeler protect all of their labels together, and at a delta of 1 or more nothing does. A curator's
+ledger shows every release. Answers and sums stay in the file."""
 MOST_LABELERS = 20  # in the terminal; JSON has all of them
 
 
@@ -58,7 +59,7 @@ def label_ledger(path: Path) -> dict[str, Any]:
     """A labeler's ledger: charges by task, oldest first, and totals by labeler, largest first."""
     from client.ledger_view import read_entries, read_labelers
 
-    labelers = sorted(read_labelers(path), key=lambda spent: (-spent.epsilon, spent.labeler))
+    labelers = sorted(read_labelers(path), key=lambda spent: (-spent.epsilon, -spent.delta, spent.labeler))
     return {
         "kind": "labeler's ledger",
         "tasks": [
@@ -81,6 +82,7 @@ def label_ledger(path: Path) -> dict[str, Any]:
                 "labeler": spent.labeler,
                 "labels": spent.labels,
                 "epsilon": _text(spent.epsilon),
+                "delta": _text(spent.delta),
                 "most epsilon of a label": _text(spent.most),
                 "most delta of a label": _text(spent.most_delta),
             }

@@ -33,9 +33,9 @@ def test_charges_by_task_and_totals_by_labeler(state: Path, capsys: pytest.Captu
         "0.00001",
         None,
     )
-    assert {line["labeler"]: (line["labels"], line["epsilon"]) for line in content["labelers"]} == {
-        "r1": (2, "4.2"),
-        "r2\x1b[31m": (1, "2.1"),
+    assert {line["labeler"]: (line["labels"], line["epsilon"], line["delta"]) for line in content["labelers"]} == {
+        "r1": (2, "4.2", "0.0000838905609894"),  # two labels that change together: delta (1 + e^2), rounded up
+        "r2\x1b[31m": (1, "2.1", "0.00001"),
     }
     assert all(line["most epsilon of a label"] == "2.1" for line in content["labelers"])
 
@@ -64,6 +64,7 @@ def test_other_files_are_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture
     connection = sqlite3.connect(database)
     connection.execute("CREATE TABLE t (x)")
     connection.close()
+    assert "0.0000838905609894" in said
     for path in (text, database, tmp_path / "none.sqlite", tmp_path):
         assert main(["ledger", "show", str(path)]) == 2
         assert path.name in capsys.readouterr().err
