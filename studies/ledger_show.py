@@ -138,12 +138,12 @@ def _show(content: dict[str, Any]) -> None:
 
 
 def _cell(key: str, value: Any) -> str:
-    """A value in few characters: ids are cut to what a person can compare, levels rounded up."""
+    """A value in few characters: ids are cut to what a person can compare, budgets rounded up."""
     from studies.terminal import rounded_up
 
     if value is None:
         return "-"
-    if key == "level":
+    if key == "level" or "epsilon" in key or "delta" in key:
         return rounded_up(Decimal(value))
     if key == "task":
         return str(value[:12])

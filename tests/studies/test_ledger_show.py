@@ -68,6 +68,15 @@ def test_other_files_are_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture
     for path in (text, database, tmp_path / "none.sqlite", tmp_path):
         assert main(["ledger", "show", str(path)]) == 2
         assert path.name in capsys.readouterr().err
+def test_budgets_are_rounded_up_for_a_person_and_exact_in_json(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--trust", "local", "--epsilon", "1", "--unit", "labeler", "--cap", "3"]
+    assert main(["fit", str(state.parent / "votes.csv"), "--state", str(state), *words]) == 0
+    capsys.readouterr()
+    for flags, said in (((), "2.43333333334"), (("--json",), "2.4" + "3" * 39)):
+        assert main(["ledger", "show", str(state / "ledger.sqlite"), *flags]) == 0
+        assert said in capsys.readouterr().out
+
+
 
 
 def test_a_folder_names_the_ledgers_in_it(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
