@@ -128,7 +128,7 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
     check_groups(task, node.source, rows)
     facts = node.source.facts(rows)
     draws = partial(node.draws, task)
-    asked = KINDS[task.problem.kind](task, choice, rows, node.source, node.features, draws)
+    asked = Asked(task, choice, rows, node.source, node.features, draws)
     charge = _charge(task, task_id, choice, node.coins)
     return node.ledger.settle(
         charge, node.policy, facts, asked.randomized, lambda symbols: _reply(task_id, asked, symbols, node.coins)
@@ -149,7 +149,7 @@ def _charge(task: Task, task_id: bytes, choice: Choice, coins: Coins) -> Charge:
     )
 
 
-def _reply(task_id: bytes, asked: Asked, symbols: Symbols, coins: Coins) -> bytes:
+def _reply(task_id: bytes, asked: Asked, symbols: NDArray[np.uint8], coins: Coins) -> bytes:
     rows, choice = asked.rows, asked.choice
     dense = int(rows[-1]) - int(rows[0]) + 1 == len(rows)
     runs = Runs.of(range(int(rows[0]), int(rows[-1]) + 1)) if dense else Runs.of(rows.tolist())
