@@ -74,6 +74,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     report.add_argument("out", metavar="OUT", help="the folder of a finished run")
     report.set_defaults(run=_lazy("studies.console", "report_command"))
     fit = commands.add_parser("fit", help="rank items from a file of comparisons")
+    policy = commands.add_parser("policy", help="what a learned reward is worth: a study of policies")
     node = commands.add_parser("node", help="start a labeler's node of a federation")
     data = commands.add_parser("data", help="prepare files")
     split = data.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
@@ -86,6 +87,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     for words, module, command in (
         (["fit"], "studies.fit", fit),
+        (["policy"], "studies.policy", policy),
         (["node"], "studies.flower.node_command", node),
         (["data", "split"], "studies.data_split", split),
         (["plan"], "studies.plan", plan),

@@ -45,10 +45,15 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Loaded:
 
     Raises StudyError naming the place, what was expected and what was got.
     """
+    return build(tables(path, overrides), path.parent)
+
+
+def tables(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """The nested tables of a TOML file with overrides, unchecked. Raises StudyError for a file that is no TOML."""
     content = _read(path)
     for override in overrides:
         _override(content, override)
-    return build(content, path.parent)
+    return content
 
 
 def build(content: dict[str, Any], folder: Path) -> Loaded:
@@ -57,11 +62,18 @@ def build(content: dict[str, Any], folder: Path) -> Loaded:
     if not isinstance(table, Mapping):
         raise StudyError("[problem] expected a table with kind, dimension, features and theta")
     public = {key: value for key, value in table.items() if key != "theta"}
-    problem = _problem(public, folder)
-    theta = read_theta(table.get("theta"), problem)
-    content = {**content, "problem": public}
+    return assemble({**content, "problem": public}, _problem(public, folder), table.get("theta"))
+
+
+def assemble(content: dict[str, Any], problem: Problem, value: Any) -> Loaded:
+    """A loaded study from nested tables and a problem at hand; `value` is the truth as its file has it.
+
+    Raises StudyError.
+    """
+    theta = read_theta(value, problem)
     if isinstance(content.get("arm"), list):
-        content["arm"] = [_by_law(arm, problem.features, index) for index, arm in enumerate(content["arm"], start=1)]
+        arms = [_by_law(arm, problem.features, index) for index, arm in enumerate(content["arm"], start=1)]
+        content = {**content, "arm": arms}
     return _loaded(_with_oracle(parse(content, problem), theta), theta)
 
 

@@ -33,7 +33,10 @@ def public(path: Path) -> Study:
     return parse(content)
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in TOML.glob("*.toml")))
+ORDINARY = sorted(path.name for path in TOML.glob("*.toml") if "[bandit]" not in path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", ORDINARY)
 def test_a_shipped_study_comes_out_as_it_went_in(name: str) -> None:
     study = public(TOML / name)
     again = written(study)
