@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal, Inexact, localcontext
 from sqlite3 import Connection
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from client.ledger_store import channel_number, keep_answers, look_up, look_up_labelers, set_totals
 from client.policy import Policy
 from client.sources import Facts
-from protocol.channel import DiscreteChannel
+from protocol.choice_law import Channel
 from protocol.decimals import add, canonical
 from protocol.group_privacy import group_delta
 from protocol.messages import Coins, Mechanism
@@ -22,7 +23,8 @@ Total = tuple[Decimal, Decimal]  # epsilon and delta
 Caps = tuple[Decimal | None, Decimal | None]
 Paying = tuple[int, int]  # (kind of total, how many labels pay)
 Fresh = slice | NDArray[np.intp]  # positions of the rows that need a new answer
-Draw = Callable[[Fresh], NDArray[np.uint8]]  # new symbols, shape (repetitions, fresh rows)
+Symbols = NDArray[np.unsignedinteger[Any]]  # reports; a set of choices is a number with bit k for choice k
+Draw = Callable[[Fresh], Symbols]  # new symbols, shape (repetitions, fresh rows)
 
 
 class BudgetExhausted(Exception):
@@ -45,7 +47,7 @@ class Charge:
     mechanism: Mechanism
     epsilon: Decimal | None
     delta: Decimal | None
-    channel: DiscreteChannel | None
+    channel: Channel | None
     coins: Coins
 
     def of_label(self) -> Total:
@@ -100,7 +102,7 @@ class Account:
     labels: _Purses
     payers: _Purses
     owners: NDArray[np.int64]
-    symbols: NDArray[np.uint8]
+    symbols: Symbols
     fresh: NDArray[np.intp]
 
     @classmethod
@@ -113,7 +115,8 @@ class Account:
         payers, labels = _Purses(len(used)), _Purses(len(facts.identities))
         for position, key, epsilon, delta in look_up_labelers(connection, [facts.names[i] for i in used.tolist()]):
             payers.put(position, key, (epsilon, delta))
-        symbols = np.zeros((1, len(owners)), dtype=np.uint8)
+        kind = np.uint8 if charge.channel is None else charge.channel.symbol_type
+        symbols: Symbols = np.zeros((1, len(owners)), dtype=kind)
         fresh = np.ones(len(owners), dtype=np.bool_)
         found = look_up(connection, facts.identities, payers.ids[owners].tolist(), channel)
         for position, key, epsilon, delta, symbol in found:
@@ -140,7 +143,7 @@ class Account:
         set_totals(connection, labels, ((*sums[pays], key) for key, pays in zip(owners, owed, strict=True)))
         return len(ids), len(owners)
 
-    def answer(self, connection: Connection, draw: Draw) -> NDArray[np.uint8]:
+    def answer(self, connection: Connection, draw: Draw) -> Symbols:
         """All symbols, shape (1, rows): remembered ones, and fresh ones drawn now and kept."""
         assert self.channel is not None
         symbols = self.symbols.copy()

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from client.policy import Policy
 from protocol.arms import CENTRAL
-from protocol.channel import DiscreteChannel
+from protocol.choice_law import CHOICE_LOCAL, Channel, choice_law
 from protocol.decimals import delta, epsilon
 from protocol.features import row_bound
 from protocol.grid import exponent
@@ -30,7 +30,7 @@ class Choice:
     """A mechanism that this client can execute: with a `channel` under a local claim, a `radius` where rows clip."""
 
     mechanism: Mechanism
-    channel: DiscreteChannel | None = None
+    channel: Channel | None = None
     radius: float | None = None
 
 
@@ -42,6 +42,8 @@ def understand(task: Task) -> None:
         raise TaskInvalid(f"expected a trust model of today, got {task.trust}")
     if task.ties is Ties.HALF and task.trust is Trust.LOCAL:
         raise TaskInvalid("expected ties of a local task to be coins: half a win has no channel")
+    if task.problem.kind != "pairwise" and (task.ties is not Ties.NONE or task.groups is not None):
+        raise TaskInvalid("expected no ties among top choices, and sums of them protected for a label")
     _understand_unit(task)
     claims, failing = task.trust is not Trust.CLEAR, task.trust is Trust.CENTRAL
     if (task.epsilon is not None) != claims or (task.delta is not None) != failing:
@@ -95,11 +97,12 @@ def _executable(task: Task, item: Mechanism) -> Choice | None:
     if task.trust is Trust.CLEAR:
         return Choice(item) if item == NONE else None
     if task.trust is Trust.LOCAL:
-        if item.name not in LOCAL or item.get("outcomes") not in (None, VALUES):
+        pairs = task.problem.kind == "pairwise"
+        if item.name not in (LOCAL if pairs else CHOICE_LOCAL) or item.get("outcomes") not in (None, VALUES):
             return None
         level = label_epsilon(task)
         try:
-            channel = law(task, item)
+            channel: Channel = law(task, item) if pairs else choice_law(task, item)
         except ValueError as error:
             raise TaskInvalid(f"expected parameters of {item.name}: {error}") from None
         if level is None or channel.level > level:

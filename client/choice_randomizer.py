@@ -1,10 +1,9 @@
 """The border for top choices: raw choices in, randomised choices, sets of choices, or bits about a public pair out."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from client.account import Symbols
 from client.draws import ESCALATION_BITS, Draws
 from client.randomizer import randomize
 from protocol.choice_features import Sizes
@@ -14,7 +13,6 @@ from protocol.mechanisms.subset_selection import SubsetChannel
 
 Values = NDArray[np.uint8]
 Rows = NDArray[np.int64]
-Symbols = NDArray[np.unsignedinteger[Any]]
 NEITHER = 2
 
 

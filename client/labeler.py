@@ -5,11 +5,9 @@ import traceback
 from dataclasses import dataclass, field
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
-from client.account import BudgetExhausted, Charge
+from client.account import BudgetExhausted, Charge, Symbols
 from client.choice import Choice, TaskInvalid, choose, understand
+from client.choice_payloads import AskedChoices
 from client.draws import AddressedDraws, Draws, SecretDraws
 from client.ledger import Ledger
 from client.ledger_store import LedgerUnavailable
@@ -25,6 +23,7 @@ from protocol.store import FeatureStore
 from protocol.terms import label_epsilon
 
 MOST_VALUES = 1 << 31  # of one message
+ASKED = {"pairwise": Asked, "choice": AskedChoices}  # by kind of problem
 ENTROPY = {"os": Coins.OS, "addressed": Coins.ADDRESSED}
 CODES: dict[type[Exception], Code] = {
     WireError: Code.TASK_INVALID,
@@ -128,7 +127,7 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
     check_groups(task, node.source, rows)
     facts = node.source.facts(rows)
     draws = partial(node.draws, task)
-    asked = Asked(task, choice, rows, node.source, node.features, draws)
+    asked = ASKED[task.problem.kind](task, choice, rows, node.source, node.features, draws)
     charge = _charge(task, task_id, choice, node.coins)
     return node.ledger.settle(
         charge, node.policy, facts, asked.randomized, lambda symbols: _reply(task_id, asked, symbols, node.coins)
@@ -149,7 +148,7 @@ def _charge(task: Task, task_id: bytes, choice: Choice, coins: Coins) -> Charge:
     )
 
 
-def _reply(task_id: bytes, asked: Asked, symbols: NDArray[np.uint8], coins: Coins) -> bytes:
+def _reply(task_id: bytes, asked: Asked, symbols: Symbols, coins: Coins) -> bytes:
     rows, choice = asked.rows, asked.choice
     dense = int(rows[-1]) - int(rows[0]) + 1 == len(rows)
     runs = Runs.of(range(int(rows[0]), int(rows[-1]) + 1)) if dense else Runs.of(rows.tolist())

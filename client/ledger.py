@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from client.account import Account, Charge, Draw
+from client.account import Account, Charge, Draw, Symbols
 from client.ledger_store import create, keep_task, reading, reply_to, writing
 from client.policy import Policy
 from client.sources import Facts
 from protocol.decimals import canonical
 from protocol.messages import Coins
 
-Write = Callable[[NDArray[np.uint8]], bytes]  # the reply from all symbols, shape (repetitions, rows)
+Write = Callable[[Symbols], bytes]  # the reply from all symbols, shape (repetitions, rows)
 NOTHING = np.zeros((0, 0), dtype=np.uint8)
 
 

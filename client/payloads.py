@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.account import Fresh
+from client.account import Symbols as Reports
 from client.choice import Choice, check_grid
 from client.draws import Draws
 from client.randomizer import randomize
 from client.sources import Source
 from client.ties import settled, wins
+from protocol.channel import DiscreteChannel
 from protocol.features import group_weights, weighted
 from protocol.messages import Kind, Payload, Task, Ties
 from protocol.store import FeatureStore
@@ -32,13 +34,13 @@ class Asked:
     features: FeatureStore = field(repr=False)
     draws: Callable[[int], Draws] = field(repr=False)
 
-    def randomized(self, fresh: Fresh) -> Symbols:
+    def randomized(self, fresh: Fresh) -> Reports:
         """New symbols of the rows at the positions `fresh`: (repetitions, fresh rows).
 
         Guarantee: that of `client.randomizer.randomize` for the channel chosen; unit: one label; neighbours: replace
         one label.
         """
-        assert self.choice.channel is not None
+        assert isinstance(self.choice.channel, DiscreteChannel)
         chosen = self.rows[fresh]
         symbols = np.empty((self.task.repetitions, len(chosen)), dtype=np.uint8)
         for index, repetition in enumerate(self._block()):
@@ -48,13 +50,13 @@ class Asked:
             symbols[index] = randomize(values, self.choice.channel, self.draws(repetition), chosen)
         return symbols
 
-    def payload(self, symbols: Symbols) -> Payload:
+    def payload(self, symbols: Reports) -> Payload:
         """What is sent: `symbols`, clear labels, or exact sums.
 
         Raises TaskInvalid for a grid on which sums would round, and for ties that a clear task knows nothing of.
         """
         if self.task.trust is Trust.LOCAL:
-            return Payload(Kind.SYMBOLS, symbols, outcomes=2)
+            return Payload(Kind.SYMBOLS, symbols.astype(np.uint8, copy=False), outcomes=2)
         if self.task.trust is Trust.CENTRAL:
             return self._exact_sums()
         labels = [self._settled(repetition) for repetition in self._block()]

@@ -7,6 +7,7 @@ from typing import Any
 
 from protocol import strict
 from protocol.arms import CENTRAL
+from protocol.choice_law import CHOICE_LOCAL
 from protocol.decimals import canonical, decimal
 from protocol.mechanisms import LOCAL
 from protocol.messages import Code, Mechanism, Task, Ties
@@ -78,7 +79,7 @@ class Policy:
             key: frozenset(_names(top[key], f"[{place}] {key}", choices))
             for key, choices in (
                 ("trust", [trust.label for trust in SIGHT]),
-                ("mechanisms", [*LOCAL, *CENTRAL]),
+                ("mechanisms", [*LOCAL, *CHOICE_LOCAL, *CENTRAL]),
                 ("units", [unit.label for unit in Unit]),
             )
             if key in top

@@ -45,6 +45,11 @@ class DiscreteChannel:
                 raise ValueError(f"expected counts >= 1 that sum to 2^63 in row {value}, got {row}")
 
     @property
+    def symbol_type(self) -> type[np.uint8]:
+        """What holds one report."""
+        return np.uint8
+
+    @property
     def outcomes(self) -> int:
         """How many symbols a report can be."""
         return len(self.table[0])

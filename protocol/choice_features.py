@@ -5,6 +5,7 @@ A row has K choices; its block is relative to the first: x_k = phi_k - phi_0, so
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +68,30 @@ def reduce_blocks(problem: Problem, x: Floats) -> Floats:
     if not problem.sum_zero:
         return x
     return project(x.reshape(-1, problem.dimension)).reshape(*x.shape[:2], problem.reduced_dimension)
+
+
+def packed(problem: Problem) -> NDArray[np.float64] | NDArray[np.int32] | None:
+    """A problem's design as one array, sizes included: absent choices are NaN, or -1. None where features are drawn."""
+    if problem.design is None or problem.sizes is None or problem.features == "items":
+        return problem.design
+    array = problem.design.astype(np.float64)
+    array[np.arange(problem.choices) >= problem.sizes[:, None]] = np.nan
+    return array
+
+
+def unpacked(array: NDArray[Any]) -> tuple[NDArray[Any], Sizes | None]:
+    """The inverse of `packed`: the design and its sizes, None where all rows have all choices.
+
+    Raises ValueError for an array without an axis of choices.
+    """
+    values = array.dtype.kind == "f"
+    if array.ndim != (3 if values else 2):
+        raise ValueError(f"expected choices of shape (n, K, dimension), or items (n, K), got {array.shape}")
+    absent = np.isnan(array).all(axis=2) if values else array < 0
+    sizes = (array.shape[1] - absent[:, ::-1].cumprod(axis=1).sum(axis=1)).astype(np.int32)
+    gone = np.arange(array.shape[1]) >= sizes[:, None]
+    design = np.where(gone[:, :, None], 0.0, array) if values else array
+    return design, None if (sizes == array.shape[1]).all() else sizes
 
 
 def spans(rows: Floats, sizes: Sizes) -> Floats:

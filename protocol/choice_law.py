@@ -76,6 +76,9 @@ class ChoiceLaw:
         return _digest(self.name, self.epsilon, self.study)
 
 
+Channel = DiscreteChannel | ChoiceLaw
+
+
 def choice_law(task: Task, mechanism: Mechanism) -> ChoiceLaw:
     """The law that the labels of a local task about choices go through; the same on both sides.
 

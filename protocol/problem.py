@@ -93,6 +93,8 @@ def _check_sizes(problem: Problem) -> None:
         return
     if problem.design is None or sizes.dtype != np.int32 or sizes.shape != (len(problem.design),):
         raise ValueError("expected one int32 size for each row of a design, got others")
+    if (sizes == most).all():
+        raise ValueError("expected no sizes where all rows have all choices: one spelling")
     if sizes.min() < 2 or sizes.max() > most:
         raise ValueError(f"expected sizes of rows in 2..{most}, got {sizes.min()}..{sizes.max()}")
 

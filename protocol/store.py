@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
+from protocol.choice_features import reduced_blocks, rounded_blocks, row_sizes
 from protocol.features import Floats, Rounded, reduced_rows, rounded
 from protocol.problem import DRAWN, Problem
 
@@ -23,19 +24,28 @@ class FeatureStore:
     def reduced(self, problem: Problem, n: int, repetition: int, start: int, stop: int) -> Floats:
         """Rows Q^T x of start, ..., stop - 1, shape (rows, p); see `protocol.features.reduced_rows`.
 
+        Of choices blocks of shape (rows, K, p): `protocol.choice_features.reduced_blocks`.
         Raises ValueError for rows outside 0..n-1, and for drawn features without a seed.
         """
         self._check(problem, n, start, stop)
         seed = 0 if self._seed is None else self._seed
         key = (*_place(problem, n, repetition), start, stop)
-        return self._get(key, lambda: Rounded(reduced_rows(problem, seed, n, repetition, start, stop), None)).rows
+        compute = reduced_rows if problem.kind == "pairwise" else reduced_blocks
+        return self._get(key, lambda: Rounded(compute(problem, seed, n, repetition, start, stop), None)).rows
 
     def rounded(
         self, problem: Problem, n: int, repetition: int, start: int, stop: int, exponent: int, radius: float | None
     ) -> Rounded:
         """Rows v_i = trunc(w_i Q^T x_i) in units of 2^exponent, with their weights; see `protocol.features.rounded`."""
         key = (*_place(problem, n, repetition), start, stop, exponent, radius)
-        return self._get(key, lambda: rounded(self.reduced(problem, n, repetition, start, stop), exponent, radius))
+
+        def compute() -> Rounded:
+            rows = self.reduced(problem, n, repetition, start, stop)
+            if problem.kind == "pairwise":
+                return rounded(rows, exponent, radius)
+            return rounded_blocks(rows, row_sizes(problem, start, stop), exponent, radius)
+
+        return self._get(key, compute)
 
     def _check(self, problem: Problem, n: int, start: int, stop: int) -> None:
         if not 0 <= start < stop <= n:

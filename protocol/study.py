@@ -75,6 +75,7 @@ def describe(study: Study) -> dict[str, Any]:
             "features": problem.features,
             "sum_zero": problem.sum_zero,
             "bound": None if problem.bound is None else canonical(problem.bound),
+            **({} if problem.kind == "pairwise" else {"choices": problem.choices}),
         },
         "grid": {
             "n": list(study.grid.n),

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.channel import TOTAL
-from protocol.choice_law import ONE, PAIR, ChoiceLaw
+from protocol.choice_law import ONE, PAIR, SUBSET, ChoiceLaw
 from protocol.problem import MOST_CHOICES
 from server.kernels_choice_reports import ONE_CHOICE, SETS, TWO_SIDES
 
@@ -44,8 +44,10 @@ def clear_view() -> View:
 
 def view(law: ChoiceLaw) -> View:
     """The view of reports that went through `law`."""
-    height = MOST_CHOICES + 1
-    found = View(np.zeros((height, 2)), np.zeros((height, 2)), np.zeros((height, 3)), REPORTS.get(law.name, SETS))
+    height, reports = MOST_CHOICES + 1, REPORTS.get(law.name, SETS)
+    if law.name == SUBSET and all(law.subsets(size).subset == 1 for size in law.sizes):
+        reports = ONE_CHOICE
+    found = View(np.zeros((height, 2)), np.zeros((height, 2)), np.zeros((height, 3)), reports)
     for size in law.sizes:
         if law.name == PAIR:
             rows = _pair(size, Fraction(law.table(size).table[0][1], TOTAL))

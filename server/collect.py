@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from protocol.choice_law import choice_law
 from protocol.codec import Signed, decode_reply
 from protocol.errors import WireError
 from protocol.features import row_bound
@@ -18,6 +19,7 @@ from protocol.grid import to_integers
 from protocol.messages import Code, Coins, Kind, Refusal, Report, Runs, Task, Ties
 from protocol.terms import law
 from protocol.trust import Trust
+from server.collect_choices import check_choices
 
 KINDS = {Trust.CLEAR: Kind.SYMBOLS, Trust.LOCAL: Kind.SYMBOLS, Trust.CENTRAL: Kind.EXACT_SUMS}
 
@@ -91,8 +93,10 @@ def _check(task: Task, asked: Runs, report: Report, free: NDArray[np.bool_]) -> 
     expected = b""
     outcomes = 3 if task.ties is Ties.HALF else 2
     if task.trust is Trust.LOCAL:
-        offered = law(task, report.mechanism)
+        offered = law(task, report.mechanism) if task.problem.kind == "pairwise" else choice_law(task, report.mechanism)
         expected, outcomes = offered.digest, offered.outcomes
+    elif task.problem.kind == "choice":
+        outcomes = task.problem.choices
     if report.table != expected:
         raise ValueError("a channel that was not offered: the table's hash differs")
     named = report.rows or asked
@@ -104,7 +108,7 @@ def _check(task: Task, asked: Runs, report: Report, free: NDArray[np.bool_]) -> 
     if report.groups is not None:
         raise ValueError("groups that were not asked for")
     _check_whole_labelers(task, rows, asked, free)
-    _check_payload(task, report, len(rows), outcomes)
+    _check_payload(task, report, rows, outcomes)
     free[rows] = False
     return rows
 
@@ -118,10 +122,13 @@ def _check_whole_labelers(task: Task, rows: NDArray[np.int64], asked: Runs, free
         raise ValueError("a labeler of whom another report has rows as well: one labeler lives on one node")
 
 
-def _check_payload(task: Task, report: Report, count: int, outcomes: int) -> None:
-    payload = report.payload
+def _check_payload(task: Task, report: Report, rows: NDArray[np.int64], outcomes: int) -> None:
+    payload, count = report.payload, len(rows)
     if payload.kind is not KINDS[task.trust]:
         raise ValueError(f"expected a payload of kind {KINDS[task.trust].name}, got {payload.kind.name}")
+    if payload.kind is Kind.SYMBOLS and task.problem.kind == "choice":
+        check_choices(task, report, rows, outcomes)
+        return
     if payload.kind is Kind.SYMBOLS:
         if payload.values.shape != (task.repetitions, count) or (payload.outcomes == 2) != (outcomes == 2):
             raise ValueError(f"expected symbols of shape {(task.repetitions, count)}, got {payload.values.shape}")

@@ -11,6 +11,8 @@ from scipy.special import expit
 
 from client.labels import Labels
 from client.sources import Facts, ProblemUnknown
+from client.sources.drawing import top_choices
+from protocol.choice_features import row_sizes
 from protocol.coins import Address, Stream, words
 from protocol.features import coordinates
 from protocol.messages import Runs, Task
@@ -27,7 +29,8 @@ class Synthetic:
     """Labels y ~ Bernoulli(sigma(theta* . x)) of client `client` out of `clients`: its part of 0, ..., n - 1.
 
     Parts are those of `numpy.array_split`. A label's coin is word `row` of stream LABELS at (seed, n, repetition):
-    y = 1 iff word // 2 < floor(sigma 2^63), so it depends on the row alone. Every row is a labeler of its own.
+    y = 1 iff word // 2 < floor(sigma 2^63), so it depends on the row alone; of more choices see
+    `client.sources.drawing.top_choices`. Every row is a labeler of its own.
 
     Raises ValueError where theta does not fit the problem. Source: Chowdhury, Zhou, Natarajan 2024, equation (1).
     """
@@ -85,12 +88,15 @@ class Synthetic:
         key = (n, repetition)
         if key not in self._held:
             x = self._features.reduced(self._problem, n, repetition, start, stop)
-            z = np.zeros(len(x))
+            z = np.zeros(x.shape[:-1])
             for j, coordinate in enumerate(self._u):  # a plain loop: a row's bits do not depend on its neighbours
-                z += coordinate * x[:, j]
-            threshold = np.floor(expit(z) * 2.0**63).astype(np.uint64)
+                z += coordinate * x[..., j]
             coins = words(Address(self._seed, Stream.LABELS, n, repetition), start, stop - start)
-            self._held[key] = (coins >> np.uint64(1) < threshold).astype(np.uint8)
+            if self._problem.kind == "choice":
+                self._held[key] = top_choices(z, row_sizes(self._problem, start, stop), coins)
+            else:
+                threshold = np.floor(expit(z) * 2.0**63).astype(np.uint64)
+                self._held[key] = (coins >> np.uint64(1) < threshold).astype(np.uint8)
             while len(self._held) > 1 and sum(map(len, self._held.values())) > MOST_HELD:
                 self._held.popitem(last=False)
         return self._held[key]

@@ -98,7 +98,7 @@ def test_expected_information_is_the_mean_square_of_scores() -> None:
     case = Case(4)
     law = np.array([[0, 0], [0, 0], *[[(1 - 0.4) / size, 0.4] for size in range(2, 6)]], dtype=float)
     for row in range(20):
-        v, p, _ = case.rows(case.u)[row]
+        _, p, _ = case.rows(case.u)[row]
         size, blocks, sizes = len(p), case.blocks[row : row + 1], case.sizes[row : row + 1]
 
         def of(

@@ -1,0 +1,48 @@
+"""Kinds of problems on the server: how rows are arranged, what estimators see of reports, and which there are."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from protocol.problem import Problem
+from server.choice_designs import ChoiceDesigns
+from server.choice_evidence import choice_evidence
+from server.estimators import ESTIMATORS
+from server.estimators import choice_minimiser as minimiser
+from server.estimators import choice_randomized as randomized
+from server.estimators.base import Estimate, Options
+from server.estimators.choice_base import ChoiceWorkspace
+from server.estimators.workspace import Workspace
+from server.evidence import Heard, Server, evidence
+
+CHOICE_ESTIMATORS: dict[str, Callable[[ChoiceWorkspace, Options], Estimate]] = {
+    "mle": minimiser.mle,
+    "sgd": minimiser.sgd,
+    "debiased-sgd": minimiser.debiased_sgd,
+    "debiased": minimiser.debiased,
+    "rr-mle": randomized.rr_mle,
+    "rr-map": randomized.rr_map,
+    "naive": minimiser.naive,
+    "literal": minimiser.literal,
+}
+
+
+class Kind(NamedTuple):
+    """`designs` of one repetition; what estimators see of it (`seen`); the estimators by name, which take that."""
+
+    designs: Callable[[Server, Problem, int, int], Any]
+    seen: Callable[[Server, Heard, Any], Any]
+    estimators: Mapping[str, Callable[[Any, Options], Estimate]]
+
+
+KINDS = {
+    "pairwise": Kind(
+        designs=Server.designs,
+        seen=lambda server, heard, designs: Workspace(evidence(server, heard, designs)),
+        estimators=ESTIMATORS,
+    ),
+    "choice": Kind(
+        designs=lambda server, problem, n, repetition: ChoiceDesigns(server.features, problem, n, repetition),
+        seen=lambda server, heard, designs: ChoiceWorkspace(choice_evidence(server, heard, designs)),
+        estimators=CHOICE_ESTIMATORS,
+    ),
+}
