@@ -39,6 +39,7 @@ _KNOWN: dict[tuple[str, str], Look] = {
     ("randomized-response", "debiased-sgd"): Look("de-biased SGD, one pass", PURPLE, "s", hollow=True),
     ("randomized-response", "debiased"): Look("de-biased", PURPLE, "s"),
     ("randomized-response", "rr-mle"): Look("RR-MLE", ORANGE, "D"),
+    ("randomized-response", "one-step"): Look("one Fisher step", ORANGE, "D", hollow=True),
     ("randomized-response", "rr-map"): Look("RR-MAP", VERMILLION, "o"),
     ("randomized-response", "naive"): Look("naive", GREY, "x"),
     ("objective-perturbation-paper", "mle"): Look("objective perturbation", SKY, "^"),

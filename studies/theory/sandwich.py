@@ -124,16 +124,17 @@ def predict(theory: Theory, arm: Arm, n: int, epsilon: Decimal | None, delta: De
 def spread(theory: Theory, arm: Arm, n: int, epsilon: Decimal | None, delta: Decimal | None) -> Floats | None:
     """The predicted covariance of an arm's estimate in reduced coordinates, shape (p, p), or None as `predict`.
 
+    An arm with a ridge has none: the ridge moves its estimates. The one-step estimate has that of RR-MLE.
     Raises numpy.linalg.LinAlgError where features do not span the space.
     """
-    if (theory.problem.kind, theory.problem.model) != ("pairwise", "btl"):
+    if (theory.problem.kind, theory.problem.model) != ("pairwise", "btl") or arm.get("ridge"):
         return None
     if arm.trust is Trust.CLEAR and arm.estimator == "mle":
         return _sampling(theory, None)[0] / n
     if epsilon is None:
         return None
     if arm.trust is Trust.LOCAL:
-        matrix = {"debiased": _debiased, "rr-mle": _efficient}.get(arm.estimator)
+        matrix = {"debiased": _debiased, "rr-mle": _efficient, "one-step": _efficient}.get(arm.estimator)
         return None if matrix is None else matrix(theory, float(epsilon)) / n
     if arm.trust is not Trust.CENTRAL or arm.mechanism not in ISOTROPIC or delta is None:
         return None

@@ -88,6 +88,12 @@ def test_arms_without_a_formula_have_no_curve() -> None:
         assert predict(found, Arm(Trust.LOCAL, "randomized-response", estimator), *level) is None
     assert predict(found, Arm(Trust.CLEAR, "none", "sgd"), *level) is None
     assert predict(found, Arm(None, "none", "zero"), *level) is None
+    for option in (Decimal("0.1"), "tempered"):
+        assert predict(found, Arm(Trust.LOCAL, "randomized-response", "debiased", (("ridge", option),)), *level) is None
+    step, likely = (
+        predict(found, Arm(Trust.LOCAL, "randomized-response", name), *level) for name in ("one-step", "rr-mle")
+    )
+    assert step == likely is not None
     paper = predict(found, Arm(Trust.CENTRAL, "objective-perturbation-paper", "mle"), *level)
     plain = predict(found, Arm(Trust.CENTRAL, "gaussian-statistic", "mle"), *level)
     clipped = predict(found, Arm(Trust.CENTRAL, "gaussian-statistic-clipped", "mle"), *level)
