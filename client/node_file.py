@@ -13,6 +13,7 @@ from client.policy import Policy
 from client.sources.columns import Wanted
 from client.sources.item_features import read_item_features
 from client.sources.loading import EVERY_ROW, read_items, read_table
+from client.sources.outcomes import codes
 from client.sources.synthetic import synthetic
 from client.sources.table import Table
 from protocol import runconfig, strict
@@ -166,6 +167,8 @@ def _source(content: Any, folder: Path) -> SyntheticLabels | TableFile:
     file = _path(top, "file", "[source]", folder)
     assert file is not None
     named = {key: strict.text(top[key], f"[source] {key}") for key in COLUMN_KEYS if key in top}
+    if "coding" in named:
+        codes(named["coding"])
     return TableFile(
         file=file,
         public=strict.boolean(top.get("public", False), "[source] public"),

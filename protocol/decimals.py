@@ -42,6 +42,8 @@ def canonical(value: Decimal) -> str:
 def epsilon(text: str | int | float | Decimal, name: str = "epsilon") -> Decimal:
     """Read a privacy level: finite and at least 1e-9. Zero never means "no privacy": it is refused."""
     value = decimal(text, name)
+    if value <= 0:
+        raise ValueError(f"expected {name} > 0, got {text}")
     if value < SMALLEST_EPSILON:
         raise ValueError(f"expected {name} >= {SMALLEST_EPSILON}, got {text}")
     return value

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -18,6 +19,17 @@ def unopened(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return "found none"
     return "got a folder" if isinstance(error, IsADirectoryError) else f"but the system says: {error.strerror or error}"
+
+
+def folder(path: Path, place: str) -> Path:
+    """A folder that is there, or can be made: no part of its path is a file.
+
+    Raises StudyError.
+    """
+    there = next((part for part in (path, *path.parents) if part.exists()), path)
+    if there.exists() and not there.is_dir():
+        raise StudyError(f"{place}: expected a folder, got the file {there}: name another one")
+    return path
 
 
 def table(value: Any, place: str, keys: Iterable[str], needed: Iterable[str] = ()) -> Mapping[str, Any]:

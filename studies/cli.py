@@ -1,6 +1,7 @@
 """The command `halftruth`. It parses and dispatches; what a command needs is imported when it runs."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -52,7 +53,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     from protocol.strict import StudyError
 
     try:
-        return run(args)
+        code = run(args)
+        sys.stdout.flush()  # whoever reads it may have gone: found out here, and not after the end
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
     except StudyError as error:
         print(f"halftruth: {error}", file=sys.stderr)
         return WRONG_USE

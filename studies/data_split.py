@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from protocol import strict
 from protocol.decimals import canonical, decimal
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
@@ -53,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run `halftruth data split`: exit code 0 done; StudyError is wrong use or a file that does not read."""
-    out, cap = Path(args.out), _cap(args.label_cap)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    out, cap = strict.folder(Path(args.out), "--out"), _cap(args.label_cap)
+    if out.exists() and any(out.iterdir()):
         raise StudyError(f"--out: expected a new or empty folder, got {out}")
     table = read_file(args)
     if not 1 <= args.nodes <= len(table.labelers):
@@ -102,6 +103,7 @@ labeler = "labeler"
 item_a = "item_a"
 item_b = "item_b"
 winner = "winner"
+coding = "sides"
 questions = ["question"]
 public = {json.dumps(public)}
 
@@ -117,14 +119,14 @@ label_cap = {label_cap}
 
 
 def _write_node(folder: Path, table: "Table", rows: "NDArray[np.int64]", node: str) -> None:
-    from client.sources.outcomes import MISSING, word
+    from client.sources.outcomes import MISSING, WRITTEN
 
     folder.mkdir(mode=0o700, parents=True)
     values, missing = table.values.reveal(), table.missing.reveal()
     lines = []
     for place in rows.tolist():
         a, b = (table.items[item] for item in table.pairs[place].tolist())
-        winner = word(MISSING if missing[place] else int(values[place]), a, b)
+        winner = WRITTEN[MISSING if missing[place] else int(values[place])]
         row, labeler = int(table.rows_held[place]), table.labelers[table.owners[place]]
         lines.append((row, labeler, a, b, winner, table.questions[place]))
     _write_csv(folder / VOTES, HEADER, lines)

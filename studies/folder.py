@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from protocol import strict
 from protocol.strict import StudyError, unopened
 from protocol.study import Cell, cells
 from studies import machine, results
@@ -94,8 +95,7 @@ def prepare(folder: Folder, loaded: Loaded, block: int | None, resume: bool, ove
     Raises StudyError where there are results already and neither `resume` nor `overwrite` was said, or where the study
     to resume is another one: says what changed. A resumed run keeps its own block.
     """
-    if folder.path.exists() and not folder.path.is_dir():
-        raise StudyError(f"{folder.path}: expected a folder for the results, got a file: choose another --out")
+    strict.folder(folder.path, "--out")
     there = folder.study.exists() or folder.results.exists() or bool(folder.finished())
     if there and overwrite:
         _clear(folder)

@@ -5,6 +5,7 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
+from protocol import strict
 from protocol.decimals import decimal, delta, epsilon
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
@@ -24,16 +25,16 @@ examples:
 {FORMATS}
 
 Names stay on this machine. With --trust local and central the first of a labeler's answers about one pair and question
-counts for all of them, with --trust clear every row counts. What labelers spend is kept in the state folder: use one
-folder for all files about the same people, and another for other people. Running again with the same epsilon gives the
-same answers and costs nothing, also where a winner was changed."""
+counts for all of them, with --trust clear every row counts, and --compare takes the first everywhere. What labelers
+spend is kept in the state folder: use one folder for all files about the same people, and another for other people.
+Running again with the same epsilon gives the same answers and costs nothing, also where a winner was changed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `halftruth fit`."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
-    parser.add_argument("file", metavar="FILE", help="comparisons")
+    parser.add_argument("file", metavar="FILE", help="comparisons: CSV, TSV, JSONL or Parquet, also as gz or zst")
     trusts = [trust.label for trust in SIGHT]
     parser.add_argument("--trust", choices=trusts, help="whom the labelers trust with their labels")
     parser.add_argument("--epsilon", metavar="E", help="level for each label, or each labeler; needed unless clear")
@@ -145,10 +146,7 @@ def _seed(text: str) -> int:
 
 def _state(text: str | None) -> Path:
     if text is not None:
-        path = Path(text).expanduser()
-        if path.exists() and not path.is_dir():
-            raise StudyError(f"--state: expected a folder, got the file {path}: name another one")
-        return path
+        return strict.folder(Path(text).expanduser(), "--state")
     from platformdirs import user_state_path
 
     return user_state_path("halftruth")

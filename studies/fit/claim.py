@@ -2,6 +2,7 @@
 
 import argparse
 
+from client.sources.columns import NONE
 from protocol.messages import Ties
 from protocol.privacy import Unit
 from protocol.strict import StudyError
@@ -75,6 +76,11 @@ def read_unit(args: argparse.Namespace, trust: Trust) -> tuple[Unit, int]:
         if args.cap is not None:
             raise StudyError("--cap: only --unit labeler has one: leave it out")
         return unit, 0
+    if getattr(args, "labeler", None) == NONE:  # not every command names columns
+        raise StudyError(
+            "--unit labeler: expected labelers, got --labeler none, which says that every row is somebody else's: "
+            "leave --unit out, since a claim for each label then protects all that anybody answered"
+        )
     if trust is Trust.CLEAR:
         raise StudyError("--unit labeler: a clear fit makes no claim: leave it out, or choose another --trust")
     if args.cap is None:

@@ -44,23 +44,29 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Rows in the order of `TRUSTS`; `held_out` answers of `held_out_labelers` labelers were kept from some fits."""
+    """Rows in the order of `TRUSTS`; `held_out` labels were kept from some fits, and `repeated` rows from all.
+
+    A repeated row is about a label that an earlier row stands for.
+    """
 
     rows: tuple[Row, ...]
     seed: int
     held_out: int
     by_labeler: bool
+    repeated: int
 
 
 def compare(request: Request, table: Table, by_labeler: bool) -> Comparison:
-    """Fit the file under every trust model with addressed coins, on all rows, and on four fifths for the rest.
+    """Fit the file under every trust model with addressed coins, on all labels, and on four fifths for the rest.
 
-    Which answers are held out depends on the seed and on public facts only: whole labelers, or single labels with all
-    their rows. Clear fits have the ball of the others, so that separable parts of a file do not end it.
+    A label counts once in all of them, by its first row: a claim does not count the others. Which labels are held out
+    depends on the seed and on public facts only: those of whole labelers, or single ones. Clear fits have the ball of
+    the others, so that separable parts of a file do not end it.
     Raises what `studies.fit.round.fit` raises.
     """
     seed = request.seed or 0
-    table = replace(table, public=True, rows_held=np.arange(len(table.pairs)))
+    repeated = len(table.pairs) - table.label_count
+    table = replace(subset(table, table.first), public=True)
     held = held_out(table, seed, by_labeler)
     train, test = subset(table, ~held), subset(table, held)
     clear: NDArray[np.float64] | None = None
@@ -71,7 +77,7 @@ def compare(request: Request, table: Table, by_labeler: bool) -> Comparison:
         estimates = scores(found)
         clear = estimates if clear is None else clear
         rows.append(Row(found, accuracy(scores(fit(asked, train)), test), spearman(estimates, clear)))
-    return Comparison(tuple(rows), seed, int(held.sum()), by_labeler)
+    return Comparison(tuple(rows), seed, int(held.sum()), by_labeler, repeated)
 
 
 def asked_of(request: Request, trust: Trust, seed: int) -> Request:
@@ -114,7 +120,7 @@ def held_out(table: Table, seed: int, by_labeler: bool) -> NDArray[np.bool_]:
 
 
 def subset(table: Table, kept: NDArray[np.bool_]) -> Table:
-    """Some rows of a file as a file of its own, about the same items; rows of one label go together."""
+    """Some rows of a file as a file of its own, about the same items: of each label all rows, or its first."""
     places = np.flatnonzero(kept)
     return replace(
         table,
@@ -171,9 +177,11 @@ def show_comparison(found: Comparison) -> None:
     ]
     print_table(("trust", "accuracy", "rank correlation", "guarantee"), lines, left=["trust", "guarantee"])
     print_line(
-        f"accuracy: winners guessed in {found.held_out} held-out rows of one in {HELD_OUT} {what}; rank correlation: "
+        f"accuracy: winners guessed in {found.held_out} held-out labels of one in {HELD_OUT} {what}; rank correlation: "
         f"Spearman's, with clear. Coins and split: seed {found.seed}."
     )
+    if found.repeated:
+        print_line(f"A label counts once, by its first row: {found.repeated} rows are left out.")
     _print_not_private()
 
 
@@ -187,7 +195,8 @@ def comparison_as_json(found: Comparison) -> str:
         "epsilon": None if request.epsilon is None else canonical(request.epsilon),
         "unit": request.unit.label,
         "seed": found.seed,
-        "held_out_rows": found.held_out,
+        "held_out_labels": found.held_out,
+        "repeated_rows": found.repeated,
         "held_out_by": "labelers" if found.by_labeler else "labels",
         "items": list(table.items),
         "trust": {

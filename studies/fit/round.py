@@ -29,6 +29,7 @@ from server.release import ReleaseLedger
 from server.release_file import LedgerError, read_releases
 from server.rounds import listen, options
 from studies.fit.graph import describe, groups, require_minimiser
+from studies.fit.labelers import notes
 from studies.fit.request import AUTO, BALL, NONE, Request
 from studies.fit.task import study_and_task
 
@@ -37,7 +38,10 @@ CURATOR = "curator.sqlite"  # beside the labelers' ledger
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What came out: the estimate, the public facts of the file, and how many labels paid in this run."""
+    """What came out: the estimate, the public facts of the file, and how many labels paid in this run.
+
+    `warnings` say where it may mislead, `notes` what to know of its claim and its counts; both are public.
+    """
 
     request: Request
     table: Table
@@ -46,6 +50,7 @@ class Fit:
     bound: Decimal | None
     warnings: tuple[str, ...]
     charged: int
+    notes: tuple[str, ...] = ()
 
 
 def fit(request: Request, table: Table) -> Fit:
@@ -72,7 +77,8 @@ def fit(request: Request, table: Table) -> Fit:
     arm = replace(study.arms[0], estimator=request.estimator)
     estimate = ESTIMATORS[arm.estimator](seen, options(replace(problem, bound=bound), arm))
     outcome = next(outcomes(study, arm, 0, heard, estimate))
-    return Fit(request, table, heard.task, outcome, bound, _warnings(table, outcome), charged)
+    said = notes(request, table, task, outcome)
+    return Fit(request, table, heard.task, outcome, bound, _warnings(table, outcome), charged, said)
 
 
 @contextmanager

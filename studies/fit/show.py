@@ -81,7 +81,7 @@ def show(found: Fit) -> None:
             (line["feature"], f"{line['estimate']:+.4g}", _interval(line["low"], line["high"])) for line in weights
         ]
         print_table(("feature", "estimate", "95 % interval"), cells, left=["feature"])
-    for text in (facts(found), guarantee(found), cost(found)):
+    for text in (facts(found), guarantee(found), *found.notes, cost(found)):
         print_line(text)
     for warning in found.warnings:
         print_line(f"Warning: {warning}", style="yellow")
@@ -107,14 +107,17 @@ def guarantee(found: Fit) -> str:
     if outcome.claim is None:
         return f"Guarantee: none. The server sees {SIGHT[found.request.trust].server}."
     if outcome.coins == Coins.ADDRESSED.label:
-        return f"Guarantee: none, coins are addressed. With the system's coins: {outcome.claim}"
-    parts = [f"Guarantee: {outcome.claim}"]
+        return f"Guarantee: none, coins are addressed. With the system's coins: {outcome.claim}{_public_ties(found)}"
+    parts = [f"Guarantee: {outcome.claim}{_public_ties(found)}"]
     if outcome.computed_epsilon is not None:
         parts.append(f"level of the executed table: {rounded_up(outcome.computed_epsilon)}")
-    if found.request.ties is Ties.DROP:
-        parts.append("which answers are ties is public")
     parts.append(f"coins: {outcome.coins}")
     return "; ".join(parts)
+
+
+def _public_ties(found: Fit) -> str:
+    """What neighbours have in common where ties are left out, which the claim by itself does not say."""
+    return ", both with the same ties, which are public" if found.request.ties is Ties.DROP else ""
 
 
 def cost(found: Fit) -> str:
@@ -143,7 +146,7 @@ def as_json(found: Fit) -> str:
         "claimed_delta": None if claim is None else float(claim.delta),
         "computed_epsilon": None if outcome.computed_epsilon is None else float(outcome.computed_epsilon),
         "unit": None if claim is None else claim.unit.label,
-        "neighbours": None if claim is None else claim.neighbours,
+        "neighbours": None if claim is None else claim.neighbours + _public_ties(found),
         "coins": outcome.coins,
         "guarantee": guarantee(found),
         "rows": len(table.pairs),
@@ -153,6 +156,7 @@ def as_json(found: Fit) -> str:
         "state": str(request.state) if request.budgeted else None,
         "hit_boundary": outcome.hit_boundary,
         "warnings": list(found.warnings),
+        "notes": list(found.notes),
         "ties": request.ties.name.lower(),
         "cap": request.cap or None,
         "coefficients": coefficients(found),

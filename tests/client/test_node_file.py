@@ -212,7 +212,7 @@ def test_a_node_is_made_once_a_process_and_few_are_kept() -> None:
         ({"partition-id": "0", "num-partitions": 3}, "partition-id: expected an integer"),
         ({"config": "node.toml"}, "config: expected an absolute path"),
         ({"config": 7}, "config: expected a non-empty string"),
-        ({"config": "/nowhere/node.toml"}, "/nowhere/node.toml: expected a node file"),
+        ({"config": "/nowhere/node.toml"}, "/nowhere/node.toml: expected a node file, found none"),
         ({"config": "/nowhere/node.toml", "partition-id": 0}, "unknown key 'partition-id'"),
     ],
 )
@@ -285,6 +285,11 @@ def test_a_file_names_columns_items_and_features(written: Callable[[str], Path])
     (path.parent / "items.csv").write_text("item\ny\nx\nz\n", "utf-8")
     table = source.read()
     assert (table.items, table.rows_held.tolist(), table.pairs.tolist()) == (("y", "x", "z"), [4], [[1, 0]])
+    coded = 'labeler = "who"\nitem_a = "a"\nitem_b = "b"\nwinner = "won"\nquestions = []\ncoding = "1/0/-1"'
+    source = read_node(written(TABLE.replace('file = "votes.csv"', f'file = "votes.csv"\n{coded}'))).source
+    (path.parent / "votes.csv").write_text("who,a,b,won\nann,x,y,0\nann,x,z,-1\nbob,z,x,1\n", "utf-8")
+    assert isinstance(source, TableFile)
+    assert source.read().values.reveal().tolist() == [2, 1, 1]
     keys = 'features = "f.csv"\nfeatures_columns = ["size"]\nquestions = ["turn", "topic"]\nloser = "l"'
     source = read_node(written(TABLE.replace('file = "votes.csv"', f'file = "votes.csv"\n{keys}'))).source
     assert isinstance(source, TableFile)
@@ -293,7 +298,8 @@ def test_a_file_names_columns_items_and_features(written: Callable[[str], Path])
 
 
 @pytest.mark.parametrize(
-    "keys", ["row = 1", 'questions = "turn"', "questions = [1]", "features_columns = []", "item_c = 1"]
+    "keys",
+    ["row = 1", 'questions = "turn"', "questions = [1]", "features_columns = []", "item_c = 1", 'coding = "1"'],
 )
 def test_a_column_that_is_no_name_is_refused(written: Callable[[str], Path], keys: str) -> None:
     path = written(TABLE.replace('file = "votes.csv"', f'file = "votes.csv"\n{keys}'))

@@ -223,7 +223,7 @@ def test_ties_are_dropped_under_a_claim_only_where_they_are_public(
     assert "--ties-public" in capsys.readouterr().err
     found = run(capsys, votes, *words, "--ties-public", "--state", tmp_path / "state")
     assert found["charged_labels"] == 5
-    assert "which answers are ties is public" in found["guarantee"]
+    assert "same ties, which are public" in found["guarantee"]
 
 
 @pytest.mark.parametrize("trust", ["local", "central"])
