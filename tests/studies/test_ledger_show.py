@@ -54,20 +54,11 @@ def test_a_person_reads_tables(state: Path, capsys: pytest.CaptureFixture[str]) 
     said = capsys.readouterr().out
     assert "randomized-response" in said
     assert "gaussian-statistic" in said
+    assert "0.0000838905609894" in said
     assert "\x1b[31m" not in said
     assert (state / "ledger.sqlite").read_bytes() == before
 
 
-def test_other_files_are_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text, database = tmp_path / "votes.csv", tmp_path / "other.sqlite"
-    text.write_text(VOTES, encoding="utf-8")
-    connection = sqlite3.connect(database)
-    connection.execute("CREATE TABLE t (x)")
-    connection.close()
-    assert "0.0000838905609894" in said
-    for path in (text, database, tmp_path / "none.sqlite", tmp_path):
-        assert main(["ledger", "show", str(path)]) == 2
-        assert path.name in capsys.readouterr().err
 def test_budgets_are_rounded_up_for_a_person_and_exact_in_json(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--trust", "local", "--epsilon", "1", "--unit", "labeler", "--cap", "3"]
     assert main(["fit", str(state.parent / "votes.csv"), "--state", str(state), *words]) == 0
@@ -77,6 +68,15 @@ def test_budgets_are_rounded_up_for_a_person_and_exact_in_json(state: Path, caps
         assert said in capsys.readouterr().out
 
 
+def test_other_files_are_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, database = tmp_path / "votes.csv", tmp_path / "other.sqlite"
+    text.write_text(VOTES, encoding="utf-8")
+    connection = sqlite3.connect(database)
+    connection.execute("CREATE TABLE t (x)")
+    connection.close()
+    for path in (text, database, tmp_path / "none.sqlite", tmp_path):
+        assert main(["ledger", "show", str(path)]) == 2
+        assert path.name in capsys.readouterr().err
 
 
 def test_a_folder_names_the_ledgers_in_it(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
