@@ -16,6 +16,7 @@ from protocol.problem import Problem
 
 Floats = NDArray[np.float64]
 LARGEST_NORMAL = 8.3  # |normal(word)| <= 8.21 for every 64-bit word: the inverse map's argument is at least 2^-53
+MOST_IN_PAIRS = 512  # rows of one labeler whose pairs are all looked at; bounds of more take them one by one
 
 
 def project(x: Floats) -> Floats:
@@ -44,11 +45,6 @@ def lift(u: Floats) -> Floats:
     theta[..., :-1] = suffix
     theta[..., 1:] -= j * scaled
     return theta
-
-
-def helmert(dimension: int) -> Floats:
-    """The orthonormal basis Q, shape (d, d - 1)."""
-    return project(np.eye(dimension))
 
 
 def coordinates(problem: Problem, theta: Floats) -> Floats:
@@ -125,10 +121,15 @@ def weighted(rows: Floats, exponent: int, weights: Floats) -> Rounded:
 
 
 def group_norm(rows: Floats) -> float:
-    """A bound on how far the labels of these rows together can move sum_i y_i v_i: sqrt(sum_ij |v_i . v_j|).
+    """A bound on how far the labels of these rows together can move sum_i y_i v_i, in memory linear in their number.
 
-    At most the sum of the norms, by Cauchy and Schwarz. Plain loops: the same bits on every machine; not rounded up.
+    sqrt(sum_ij |v_i . v_j|) up to `MOST_IN_PAIRS` rows, sqrt(sum_a (sum_i |v_ia|)^2) beyond: the first is at most the
+    second, and that at most the sum of the norms. The same bits on every machine; not rounded up.
+    Source: derived, see docs/PRIVACY.md.
     """
+    if len(rows) > MOST_IN_PAIRS:
+        reach = [math.fsum(np.abs(column).tolist()) for column in rows.T]
+        return math.sqrt(math.fsum(value * value for value in reach))
     gram = np.zeros((len(rows), len(rows)))
     for column in rows.T:
         gram += column[:, None] * column
@@ -151,18 +152,32 @@ def split_groups(groups: NDArray[np.int32]) -> list[NDArray[np.intp]]:
 
 
 def row_bound(problem: Problem, radius: float | None) -> float:
-    """A bound on every coordinate of every row, from public facts only; never from labels."""
+    """A bound on every coordinate of every row, from public facts only; never from labels.
+
+    Rows of choices are those of all of them, relative to the first.
+    """
     if problem.features == "gaussian":
-        bound = LARGEST_NORMAL * math.sqrt(2 * problem.dimension)
+        bound = LARGEST_NORMAL * math.sqrt((2 if problem.kind == "pairwise" else 4) * problem.dimension)
     elif problem.features == "sphere":
         bound = 2.0
     elif problem.features == "items":
         bound = math.sqrt(2)
     else:
-        assert problem.design is not None
-        bound = float(norms(problem.design.astype(np.float64)).max()) or 1.0
-    # A little above: projection and weighting round.
-    return min(bound, radius if radius is not None else math.inf) * (1 + 1e-12)
+        bound = float(norms(_given_rows(problem)).max()) or 1.0
+    # A little above: projection and weighting round, and norms of 2^20 coordinates by up to 6e-11.
+    return min(bound, radius if radius is not None else math.inf) * (1 + 1e-9)
+
+
+def _given_rows(problem: Problem) -> Floats:
+    """x of features given by value, shape (rows, dimension): of choices phi_k - phi_0, all in one axis."""
+    assert problem.design is not None
+    x = problem.design.astype(np.float64)
+    if problem.kind == "pairwise":
+        return x
+    x -= x[:, :1].copy()
+    if problem.sizes is not None:
+        x[np.arange(problem.choices) >= problem.sizes[:, None]] = 0.0
+    return x.reshape(-1, problem.dimension)
 
 
 def default_radius(problem: Problem, n: int) -> float:

@@ -4,6 +4,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 
 from protocol.channel import TOTAL, DiscreteChannel
+from protocol.choice_law import choice_law
 from protocol.mechanisms import channel
 from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
@@ -13,6 +14,16 @@ TIE = 2  # a label that names no winner: beside 0 and 1, at the labeler and in c
 SHARE_DIGITS = 40
 _DOWN = Context(prec=SHARE_DIGITS, rounding=ROUND_FLOOR)
 _EXACT = Context(prec=256)
+
+
+def only_mechanism(task: Task) -> Mechanism:
+    """The mechanism of a task that offers one: what all its reports went through.
+
+    Raises ValueError for a menu of several: no channel, scale or level holds for all of its reports.
+    """
+    if len(task.menu) != 1:
+        raise ValueError(f"expected a task with one mechanism in its menu, got {len(task.menu)}: ask a task for each")
+    return task.menu[0]
 
 
 def law(task: Task, mechanism: Mechanism) -> DiscreteChannel:
@@ -63,7 +74,8 @@ def label_epsilon(task: Task) -> Decimal | None:
 
 def computed_level(task: Task, mechanism: Mechanism) -> Decimal:
     """The level of a local task's claim, read off the table that its labels go through: times `cap` for a labeler."""
-    level = law(task, mechanism).level
+    asked = law(task, mechanism) if task.problem.kind == "pairwise" else choice_law(task, mechanism)
+    level = asked.level
     return _EXACT.multiply(level, Decimal(task.cap)) if task.unit is Unit.LABELER else level
 
 

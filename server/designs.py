@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from protocol.coins import Address, Stream
 from protocol.features import differences, group_weights, norms, split_groups, weighted
 from protocol.messages import Task
+from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.store import FeatureStore
+from protocol.terms import only_mechanism
 from server.estimators.features import Features, PairFeatures
 from server.kernels_pairs import Pairs
+from server.mechanisms.discrete_gaussian import SMALLEST_SENSITIVITY
 from server.mechanisms.sensitivity import largest_squared_norm, squared_group_norm
 
 Rows = NDArray[np.int64]
@@ -99,15 +102,17 @@ class Designs:
     def sensitivity_squared(self, task: Task, design: Design) -> int:
         """The squared sensitivity that a central task asks for, in units of its grid of sums, which may be finer.
 
-        That of rows; with `unprojected` at least that of the longest x. Raises ValueError for `unprojected` groups.
+        That of rows; with `unprojected` at least that of the longest x; never below `SMALLEST_SENSITIVITY`.
+        Raises ValueError for `unprojected` groups, and where the design does not have the groups of the task's unit.
         """
-        assert task.exponent is not None
+        if task.exponent is None or (design.groups is not None) != (task.unit is Unit.LABELER):
+            raise ValueError(f"expected a grid, and groups exactly for labelers, got the unit {task.unit.label}")
         squared = design.sensitivity_squared << 2 * (design.exponent - task.exponent)
-        if task.menu[0].get("unprojected"):
+        if only_mechanism(task).get("unprojected"):
             if task.groups is not None:
                 raise ValueError("expected projected rows where labelers are protected, got unprojected ones")
             squared = max(squared, math.ceil(self.longest * 2.0**-task.exponent) ** 2)
-        return squared
+        return max(squared, SMALLEST_SENSITIVITY**2)
 
 
 def _taken(values: NDArray[T], rows: Rows | None) -> NDArray[T]:

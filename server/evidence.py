@@ -11,7 +11,7 @@ from protocol.grid import exponent, to_integers
 from protocol.messages import Coins, Task
 from protocol.problem import Problem
 from protocol.store import FeatureStore
-from protocol.terms import law, row_exponent
+from protocol.terms import law, only_mechanism, row_exponent
 from protocol.trust import Trust
 from server.collect import Collected
 from server.curator import Curator, SimulatedCurator
@@ -52,7 +52,7 @@ def evidence(server: Server, heard: Heard, designs: Designs) -> Evidence:
     symbols = collected.symbols[designs.repetition - task.first_repetition]
     flip, contrast = 0.0, 1.0
     if task.trust is Trust.LOCAL:
-        asked = law(task, task.menu[0])
+        asked = law(task, only_mechanism(task))
         flip = asked.table[0][1] / TOTAL
         contrast = (asked.table[0][0] - asked.table[0][1]) / TOTAL
     # On the grid, halves included: exact, in whatever order a library adds.
@@ -69,7 +69,8 @@ def _released(server: Server, heard: Heard, designs: Designs) -> Evidence:
     assert (
         collected.sums is not None and task.exponent is not None and task.epsilon is not None and task.delta is not None
     )
-    radius = task.menu[0].get("radius")
+    mechanism = only_mechanism(task)
+    radius = mechanism.get("radius")
     design = designs.get(row_exponent(task), None if radius is None else float(radius), _rows(heard), task.groups)
     request = ReleaseRequest(
         task=heard.task_id,
@@ -78,9 +79,11 @@ def _released(server: Server, heard: Heard, designs: Designs) -> Evidence:
         count=len(collected.rows),
         exponent=task.exponent,
         sensitivity_squared=designs.sensitivity_squared(task, design),
-        mechanism=task.menu[0].name,
+        mechanism=mechanism.name,
         epsilon=task.epsilon,
         delta=task.delta,
+        unit=task.unit,
+        cap=task.cap,
     )
     sums = to_integers(collected.sums[designs.repetition - task.first_repetition], task.exponent)
     release = server.curator.release(task, request, [int(value) for value in sums])

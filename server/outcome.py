@@ -76,7 +76,8 @@ def trivial(arm: Arm, n: int, repetition: int, problem: Problem) -> Outcome:
 
 def computed_level(heard: Heard) -> Decimal | None:
     """The level read off the integer table that a local task's clients executed; None where there is no table."""
-    return terms.computed_level(heard.task, heard.task.menu[0]) if heard.task.trust is Trust.LOCAL else None
+    task = heard.task
+    return terms.computed_level(task, terms.only_mechanism(task)) if task.trust is Trust.LOCAL else None
 
 
 def asked_rows(task: Task) -> int:

@@ -11,7 +11,7 @@ from protocol.sqlite_header import application_id
 from server.release_record import Release, decode, encode
 
 APPLICATION_ID = 0x48544355  # "HTCU"
-VERSION = 1
+VERSION = 2  # a record names the unit of its claim
 PATIENCE = 60.0  # seconds to wait for another process that is releasing
 SCHEMA = (
     "CREATE TABLE release (task BLOB NOT NULL, repetition INTEGER NOT NULL, record TEXT NOT NULL,"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.messages import Coins
+from protocol.privacy import Unit
 from server.mechanisms import CENTRAL
 
 
@@ -18,10 +19,11 @@ class ReleaseRequest:
 
     `task` (its id) and `repetition` name the release; `accepted` are the public ids of the reports in the sum, kept
     sorted (a hash of an exact sum would tell it to whoever guesses well); `count` is the number of labels in it. Sums
-    are in units of 2^exponent, and so is `sensitivity_squared`: how far a label can move the sum, or all labels of
-    a labeler at that unit, at most. All but
-    `accepted` and `count` follows from the task.
-    Raises ValueError for an empty task id, an unknown mechanism, a report accepted twice, or numbers out of range.
+    are in units of 2^exponent, and so is the root of `sensitivity_squared`: how far a label can move the sum, or, where
+    `unit` is a labeler, all of a labeler's labels, of which `cap` count (0 for a label). All but `accepted` and `count`
+    follows from the task.
+    Raises ValueError for an empty task id, an unknown mechanism, a report accepted twice, a unit without its cap, or
+    numbers out of range.
     """
 
     task: bytes
@@ -33,6 +35,8 @@ class ReleaseRequest:
     mechanism: str
     epsilon: Decimal
     delta: Decimal
+    unit: Unit
+    cap: int
 
     def __post_init__(self) -> None:
         if not self.task:
@@ -44,6 +48,8 @@ class ReleaseRequest:
             raise ValueError(f"expected a mechanism out of {sorted(CENTRAL)}, got {self.mechanism!r}")
         if len(set(self.accepted)) != len(self.accepted):
             raise ValueError("expected every report once, got one twice: its labels would count double")
+        if self.unit not in (Unit.LABEL, Unit.LABELER) or (self.cap >= 1) != (self.unit is Unit.LABELER):
+            raise ValueError(f"expected a label, or a labeler with a cap >= 1, got {self.unit.label} with {self.cap}")
         object.__setattr__(self, "accepted", tuple(sorted(self.accepted)))
 
     @property
@@ -94,6 +100,7 @@ def encode(release: Release) -> str:
         "accepted": [report.hex() for report in request.accepted],
         "epsilon": str(request.epsilon),
         "delta": str(request.delta),
+        "unit": request.unit.name,
         "values": release.values,
         "stddev": release.stddev,
     }
@@ -107,4 +114,5 @@ def decode(text: str) -> Release:
     fields["task"] = bytes.fromhex(fields["task"])
     fields["accepted"] = tuple(map(bytes.fromhex, fields["accepted"]))
     fields["epsilon"], fields["delta"] = Decimal(fields["epsilon"]), Decimal(fields["delta"])
+    fields["unit"] = Unit[fields["unit"]]
     return Release(ReleaseRequest(**fields), values, stddev)

@@ -17,7 +17,7 @@ from server.estimators.base import Options
 from server.estimators.workspace import Workspace
 from server.evidence import Heard, Server, evidence
 from server.outcome import Outcome, asked_rows, outcomes, trivial
-from server.tasks import offers
+from server.tasks import check_task, offers
 
 # Carries tasks to every client and brings back replies; of bytes, and of one message a client for a whole cell.
 Ask = Callable[[list[bytes]], list[bytes]]
@@ -75,7 +75,9 @@ def play(study: Study, cell: Cell, ask: Ask, server: Server, check: Check = comp
 
 
 def listen(tasks: list[Task], ask: Ask, check: Check = complete) -> dict[Task, Heard]:
-    """Ask everyone, and check what comes back."""
+    """Ask everyone, and check what comes back; raises StudyError, before, for a task that is not worth asking."""
+    for task in tasks:
+        check_task(task)
     raws = [encode_task(task) for task in tasks]
     ids = [identity(raw) for raw in raws]
     mail = Mail.open(ask(raws) if raws else [], ids)

@@ -16,9 +16,10 @@ from protocol.privacy import Unit
 from protocol.problem import DRAWN, Problem
 from protocol.strict import StudyError
 from protocol.study import Cell, Study
-from protocol.terms import label_epsilon, row_exponent
+from protocol.terms import label_epsilon, only_mechanism, row_exponent
 from protocol.trust import Trust
 from server.mechanisms import CENTRAL as NOISE
+from server.mechanisms.discrete_gaussian import check_claim
 
 Level = tuple[Decimal | None, Decimal | None]
 
@@ -68,6 +69,23 @@ def for_labelers(task: Task, cap: int, groups: NDArray[np.int32]) -> Task:
     return replace(asked, menu=menu)
 
 
+def check_task(task: Task) -> None:
+    """Raise StudyError for a task whose answers could only be thrown away: labels would have paid for nothing.
+
+    That is a menu of several mechanisms, and a central task that no curator can release: with a claim that integer
+    noise cannot keep, a unit without its groups, or rows that clients leave out by the task's rules. A sum has to be
+    complete, so rows beyond a cap, and public ties where they are dropped, may not be asked for.
+    """
+    try:
+        mechanism = only_mechanism(task)
+        if task.trust is Trust.CENTRAL:
+            _check_claim(mechanism, task.problem.reduced_dimension)
+            _check_unit(task, mechanism)
+            _check_rows(task)
+    except ValueError as error:
+        raise StudyError(f"{task.trust.label} task: {error}") from None
+
+
 def _levels(study: Study, arm: Arm) -> list[Level]:
     if arm.trust is None:
         return []
@@ -99,7 +117,7 @@ def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: L
     radius = mechanism.get("radius")
     grid = None
     if trust is Trust.CENTRAL:
-        _check_claim(mechanism)
+        _check_claim(mechanism, study.problem.reduced_dimension)
         grid = exponent(cell.n, row_bound(study.problem, None if radius is None else float(radius)))
     task = Task(
         study=study.fingerprint,
@@ -124,11 +142,33 @@ def _ties(problem: Problem, trust: Trust) -> Ties:
     return Ties.HALF if trust is Trust.CLEAR else Ties.COIN
 
 
-def _check_claim(mechanism: Mechanism) -> None:
+def _check_claim(mechanism: Mechanism, dimension: int) -> None:
     """Raise StudyError for a claim that the curator cannot keep, before labels pay for it."""
-    epsilon, delta = mechanism.get("epsilon"), mechanism.get("delta")
-    assert epsilon is not None and delta is not None
+    epsilon, delta, noise = mechanism.get("epsilon"), mechanism.get("delta"), NOISE.get(mechanism.name)
+    if epsilon is None or delta is None or noise is None:
+        raise StudyError(f"expected a mechanism out of {sorted(NOISE)} with epsilon and delta, got {mechanism.name!r}")
     try:
-        NOISE[mechanism.name].noise_multiplier(epsilon, delta)
+        check_claim(epsilon, delta, dimension, noise.noise_multiplier(epsilon, delta))
     except ValueError as error:
         raise StudyError(f"{mechanism.name}: {error}") from None
+
+
+def _check_unit(task: Task, mechanism: Mechanism) -> None:
+    """What the sensitivity is computed from: one label, or the rows of each group, at most `cap` of them."""
+    labelers = task.unit is Unit.LABELER
+    if not (labelers or task.unit is Unit.LABEL) or {task.groups is not None, task.cap > 0} != {labelers}:
+        raise ValueError("expected groups and a cap exactly at the unit labeler: see server.tasks:for_labelers")
+    if labelers and mechanism.get("unprojected"):
+        raise ValueError("expected projected rows where labelers are protected: leave out norm = 'unprojected'")
+
+
+def _check_rows(task: Task) -> None:
+    """Every row asked for has to be one that its client sends."""
+    if task.ties is Ties.DROP and task.rows is None:
+        raise ValueError("expected the rows that are no ties where ties are dropped, got none: list them, or use coin")
+    if task.groups is None:
+        return
+    groups = task.groups if task.rows is None else task.groups[task.rows.numbers()]
+    most = int(np.unique(groups, return_counts=True)[1].max())
+    if most > task.cap:
+        raise ValueError(f"expected at most {task.cap} rows of each labeler, as its cap, got {most}: list what counts")

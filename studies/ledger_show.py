@@ -104,6 +104,8 @@ def release_ledger(path: Path) -> dict[str, Any]:
                 "mechanism": release.request.mechanism,
                 "epsilon": _text(release.request.epsilon),
                 "delta": _text(release.request.delta),
+                "unit": release.request.unit.label,
+                "cap": release.request.cap or None,
                 "labels": release.request.count,
                 "reports": len(release.request.accepted),
                 "stddev": release.stddev * 2.0**release.request.exponent,

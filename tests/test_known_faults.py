@@ -116,7 +116,9 @@ def test_low_bits_of_a_release_tell_nothing() -> None:
     with ReleaseLedger(None) as ledger:
         for total in (0, 1):
             name = total.to_bytes(1, "big")
-            asked = ReleaseRequest(name, 0, (), 1, -40, 1 << 40, "gaussian-statistic", Decimal(1), Decimal("1e-5"))
+            asked = ReleaseRequest(
+                name, 0, (), 1, -40, 1 << 40, "gaussian-statistic", Decimal(1), Decimal("1e-5"), Unit.LABEL, 0
+            )
             values = [ledger.release(replace(asked, repetition=i), [total]).values[0] for i in range(400)]
             assert {type(value) for value in values} == {int}
             seen.append({value % 16 for value in values})

@@ -14,7 +14,8 @@ class CentralMechanism:
     noise_multiplier(epsilon, delta) is stddev / sensitivity. `clipped`: rows carry public clipping weights.
     `paper`: the noise of Theorem 5.2 as printed instead of the analytic Gaussian.
 
-    Guarantee: (epsilon, delta) for one label, neighbours: replace one label, given the sensitivity over all rows asked.
+    Guarantee: (epsilon, delta) for the unit whose sensitivity over all rows asked is given: one label (neighbours:
+    replace one label), or one labeler (neighbours: replace all labels of one labeler).
     """
 
     name: str

@@ -9,6 +9,7 @@ from server.mechanisms.gaussian import delta_float, epsilon_float, gaussian_delt
 
 SMALLEST_STDDEV = 1 << 10  # grid units: below, the grid is too coarse for the bound to be free
 LARGEST_INFLATION = 10  # at most 2^-10 more noise than asked
+SMALLEST_SENSITIVITY = 1 << 24  # grid units, 2^-52 of the largest sum each: less is noised as if it were this much
 
 
 def uniform_below(limit: int, randbits: Callable[[int], int]) -> int:
@@ -131,6 +132,24 @@ def calibrate(
         f"expected a noise_multiplier within 2^-{LARGEST_INFLATION} of what ({epsilon}, {delta}) needs in dimension "
         f"{dimension}, got {noise_multiplier} at {asked} grid units: use a finer grid or more noise"
     )
+
+
+def check_claim(epsilon: Decimal, delta: Decimal, dimension: int, noise_multiplier: float) -> None:
+    """Raise what `calibrate` would raise at some sensitivity of at least `SMALLEST_SENSITIVITY`, knowing none.
+
+    At a scale c Delta the bound falls as Delta grows, for mu = 1 / c stays while h and p / (24 s^2) fall. So where it
+    holds at the smallest Delta for c = noise_multiplier (1 + 2^-11), `calibrate`, which may go to 1 + 2^-10 less one
+    unit, finds a scale for every larger one.
+    """
+    limit = delta_float(delta)
+    if not (math.isfinite(noise_multiplier) and noise_multiplier * SMALLEST_SENSITIVITY >= 2 * SMALLEST_STDDEV):
+        raise ValueError(f"expected a claim that asks for some noise, got a noise_multiplier of {noise_multiplier}")
+    scale = Fraction(noise_multiplier) * SMALLEST_SENSITIVITY * (1 + Fraction(1, 2 << LARGEST_INFLATION))
+    if delta_upper_bound(epsilon, scale, SMALLEST_SENSITIVITY**2, dimension) > limit:
+        raise ValueError(
+            f"expected a claim that integer noise keeps in dimension {dimension}, got ({epsilon}, {delta}): "
+            "ask for a larger epsilon or a smaller delta"
+        )
 
 
 def _check_shape(sensitivity_squared: int, dimension: int) -> None:

@@ -133,7 +133,7 @@ def paper_noise_multiplier(epsilon: Decimal, delta: Decimal) -> float:
 
     sqrt(2 log(2/delta) + epsilon) / epsilon; times 2L this is L sqrt(8 log(2/delta) + 4 epsilon) / epsilon.
 
-    Guarantee: (epsilon, delta) for one label, neighbours: replace one label; 1.35 to 1.6 times what is needed.
+    Guarantee: (epsilon, delta) for the sensitivity's unit and neighbours; 1.35 to 1.6 times what is needed.
     Raises TypeError and ValueError as `epsilon_float` and `delta_float`.
     Source: Chowdhury, Zhou, Natarajan 2024, Theorem 5.2.
     """

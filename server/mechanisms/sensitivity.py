@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from protocol.features import MOST_IN_PAIRS
 from protocol.grid import to_integers
 
 
@@ -34,10 +35,9 @@ def squared_group_norm(rows: NDArray[np.float64], exponent: int) -> int:
     """An upper bound on ||sum_i c_i k_i||^2 over all c with |c_i| <= 1, for rows v_i = 2^exponent k_i of one labeler.
 
     Replacing their labels y_i, whatever they are in [0, 1], moves sum_i y_i v_i by sum_i c_i v_i with such c, and
-    ||sum_i c_i k_i||^2 = sum_ij c_i c_j k_i . k_j <= sum_ij |k_i . k_j|, at most (sum_i ||k_i||)^2.
-    The sum is computed in doubles and rounded up past every rounding error: products and sums of p + 2 of them differ
-    from exact ones by at most (p + 2) 2^-52 of the sum of absolute values. Shape (m, p). Raises ValueError for rows off
-    the grid.
+    ||sum_i c_i k_i||^2 = sum_ij c_i c_j k_i . k_j <= sum_ij |k_i . k_j| <= sum_a (sum_i |k_ia|)^2 <= (sum_i ||k_i||)^2.
+    The second of these up to `MOST_IN_PAIRS` rows, the third, exactly, beyond, as `protocol.features.group_norm` does.
+    Shape (m, p). Raises ValueError for rows off the grid.
 
     Source: derived, see docs/PRIVACY.md.
 
@@ -46,9 +46,19 @@ def squared_group_norm(rows: NDArray[np.float64], exponent: int) -> int:
     >>> squared_group_norm(np.array([[3.0, 4.0], [-3.0, -4.0]]), 0)
     101
     """
-    to_integers(rows, exponent)
+    integers = to_integers(rows, exponent)
+    if len(rows) > MOST_IN_PAIRS:
+        return sum(sum(column) ** 2 for column in np.abs(integers).T.tolist())
+    return _over_pairs(integers.astype(np.float64))
+
+
+def _over_pairs(rows: NDArray[np.float64]) -> int:
+    """sum_ij |k_i . k_j| in doubles, rounded up past every rounding error.
+
+    Products and sums of p of them differ from exact ones by less than (p + 2) 2^-52 of the sum of absolute values.
+    """
     gram, size = np.zeros((len(rows), len(rows))), np.zeros((len(rows), len(rows)))
-    for column in (rows * 2.0**-exponent).T:  # plain loops: the same bits on every machine
+    for column in rows.T:  # plain loops: the same bits on every machine
         product = column[:, None] * column
         gram += product
         size += np.abs(product)

@@ -14,7 +14,7 @@ from protocol.mechanisms.randomized_response import k_randomized_response, rando
 from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import Problem
-from protocol.terms import computed_level, label_epsilon, law, row_exponent, share, with_coin
+from protocol.terms import computed_level, label_epsilon, law, only_mechanism, row_exponent, share, with_coin
 from protocol.trust import Trust
 
 ITEMS = Problem(3, "items", True, None, np.array([[0, 1], [2, 1], [0, 2]], dtype=np.int32))
@@ -79,6 +79,14 @@ def test_a_labeler_s_level_is_that_of_the_table_times_the_cap() -> None:
     assert Decimal("0.99") < computed <= 1
     central = replace(capped, trust=Trust.CENTRAL)
     assert label_epsilon(central) == 1
+
+
+def test_a_menu_of_several_mechanisms_has_no_one_law() -> None:
+    one = task()
+    assert only_mechanism(one) == one.menu[0]
+    for menu in ((), one.menu * 2):
+        with pytest.raises(ValueError, match=f"got {len(menu)}"):
+            only_mechanism(replace(one, menu=menu))
 
 
 def test_half_wins_need_a_grid_twice_as_fine() -> None:

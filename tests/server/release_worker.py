@@ -15,6 +15,7 @@ import time
 from decimal import Decimal
 from pathlib import Path
 
+from protocol.privacy import Unit
 from server.release import ReleaseLedger
 from server.release_file import LedgerError
 from server.release_record import ReleaseRequest
@@ -32,6 +33,8 @@ def show(ledger: ReleaseLedger, number: int, own: int) -> None:
         mechanism="gaussian-statistic",
         epsilon=Decimal(1),
         delta=Decimal("1e-5"),
+        unit=Unit.LABEL,
+        cap=0,
     )
     release = ledger.release(request, [own << 40, -own << 40])
     os.write(1, f"{number} {','.join(map(str, release.values))}\n".encode())

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from decimal import Decimal
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,21 +14,26 @@ from hypothesis import strategies as st
 from protocol.arms import Arm
 from protocol.features import group_norm, group_weights, reduced_rows, row_bound, weighted
 from protocol.grid import exponent
-from protocol.messages import Mechanism, Ties
+from protocol.messages import Mechanism, Runs, Ties
 from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.store import FeatureStore
+from protocol.strict import StudyError
 from protocol.study import Cell, Grid, Study
 from protocol.terms import label_epsilon, row_exponent
 from protocol.trust import Trust
 from server.clipping import best_radius
 from server.designs import Designs
+from server.mechanisms.discrete_gaussian import SMALLEST_SENSITIVITY
 from server.mechanisms.sensitivity import squared_group_norm
-from server.tasks import for_labelers, offers, with_ties
+from server.rounds import listen
+from server.tasks import check_task, for_labelers, offers, with_ties
 
 PAIRS = np.array([[0, 1], [2, 1], [0, 2], [3, 0], [3, 1], [2, 3], [0, 1]], dtype=np.int32)
 GROUPS = np.array([0, 0, 0, 0, 0, 0, 1], dtype=np.int32)
 ITEMS = Problem(4, "items", True, None, PAIRS)
+CLAIM = {"epsilon": Decimal(1), "delta": Decimal("1e-5")}
+NEARLY_ONE = 1 - Decimal("1e-20")
 
 
 def offered(trust: Trust, mechanism: str, options: tuple[tuple[str, Decimal], ...] = ()):  # type: ignore[no-untyped-def]
@@ -40,15 +46,19 @@ def offered(trust: Trust, mechanism: str, options: tuple[tuple[str, Decimal], ..
     return offer.task
 
 
-@given(st.lists(st.lists(st.integers(-1000, 1000), min_size=3, max_size=3), min_size=1, max_size=6))
+UNITS = st.integers(-1000, 1000) | st.integers(-(1 << 53), 1 << 53)
+
+
+@given(st.lists(st.lists(UNITS, min_size=3, max_size=3), min_size=1, max_size=5))
 def test_no_change_of_a_labeler_s_labels_moves_a_sum_further(rows: list[list[int]]) -> None:
     """All changes of labels in {0, 1/2, 1}, exactly; and never worse than the triangle inequality but for rounding."""
-    k = np.array(rows, dtype=np.int64)
+    k = np.array(rows, dtype=object)
     bound = squared_group_norm(k.astype(np.float64) * 2.0**-7, -7)
     for change in product((-1, 0, 1), repeat=len(k)):
-        moved = np.array(change) @ k
-        assert int(moved @ moved) <= bound
-    triangle = sum(np.sqrt(float(row @ row)) for row in k) ** 2
+        moved = np.array(change, dtype=object) @ k
+        assert moved @ moved <= bound
+    assert sum(abs(one @ other) for one in k for other in k) <= bound
+    triangle = sum(math.sqrt(row @ row) for row in k) ** 2
     assert bound <= triangle * (1 + 1e-9) + 2
 
 
@@ -107,6 +117,53 @@ def test_a_task_for_labelers_offers_shares_of_its_claim() -> None:
     design = Designs(FeatureStore(None), 0, ITEMS, 7, 0)
     with pytest.raises(ValueError, match="unprojected"):
         design.sensitivity_squared(unprojected, design.get(row_exponent(central), None, None, GROUPS))
+    for task, groups in ((central, None), (replace(central, unit=Unit.LABEL), GROUPS)):
+        with pytest.raises(ValueError, match="groups exactly for labelers"):
+            design.sensitivity_squared(task, design.get(row_exponent(central), None, None, groups))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"groups": GROUPS}, "expected at most 5 rows of each labeler, as its cap, got 6"),
+        ({"rows": Runs.of([0, 1, 2, 3, 4, 5]), "groups": GROUPS}, "got 6"),
+        ({"ties": Ties.DROP, "cap": 6}, "the rows that are no ties"),
+        ({"groups": None}, "groups and a cap"),
+        ({"cap": 0}, "groups and a cap"),
+        ({"unit": Unit.LABEL}, "groups and a cap"),
+        ({"unit": Unit.RECORD}, "groups and a cap"),
+        ({"cap": 6, "menu": (Mechanism.of("gaussian-statistic", **CLAIM, unprojected=Decimal(1)),)}, "unprojected"),
+        ({"menu": (Mechanism.of("gaussian-statistic", **CLAIM),) * 2}, "one mechanism in its menu, got 2"),
+        ({"menu": (Mechanism.of("gaussian", **CLAIM),)}, "got 'gaussian'"),
+        ({"menu": (Mechanism.of("gaussian-statistic", epsilon=Decimal(1)),)}, "epsilon and delta"),
+        ({"menu": (Mechanism.of("gaussian-statistic", **CLAIM | {"delta": NEARLY_ONE}),)}, "a smaller delta"),
+    ],
+)
+def test_what_cannot_be_released_is_refused_before_anybody_is_asked(changes: dict[str, Any], message: str) -> None:
+    task = for_labelers(offered(Trust.CENTRAL, "gaussian-statistic"), 5, GROUPS)
+
+    def nobody(raws: list[bytes]) -> list[bytes]:
+        raise AssertionError("somebody was asked")
+
+    with pytest.raises(StudyError, match=message):
+        listen([replace(task, **changes)], nobody)
+
+
+def test_what_can_be_released_is_asked() -> None:
+    task = for_labelers(offered(Trust.CENTRAL, "gaussian-statistic"), 5, GROUPS)
+    for changes in ({"rows": Runs.of([0, 1, 2, 3, 4, 6])}, {"cap": 6}, {"ties": Ties.DROP, "rows": Runs.of([1, 2])}):
+        check_task(replace(task, **changes))  # type: ignore[arg-type]
+
+
+def test_rows_about_nothing_are_noised_all_the_same() -> None:
+    """Two items with one description: no answer moves the sum, and a release is made, not refused after it is paid."""
+    problem = Problem(2, "values", False, None, np.zeros((3, 2)))
+    arm = Arm(Trust.CENTRAL, "gaussian-statistic", "mle", ())
+    (offer,) = offers(Study("s", 0, 1, problem, Grid((3,), (Decimal(1),), (Decimal("1e-5"),)), (arm,)), Cell(3, 0, 1))
+    assert offer.task is not None
+    designs = Designs(FeatureStore(None), 0, problem, 3, 0)
+    design = designs.get(row_exponent(offer.task), None)
+    assert designs.sensitivity_squared(offer.task, design) == SMALLEST_SENSITIVITY**2
 
 
 def test_the_radius_weighs_busy_labelers_against_noise() -> None:

@@ -18,6 +18,7 @@ from scipy.stats import kstest
 
 from protocol.coins import Address, Stream, normal, words
 from protocol.messages import Coins
+from protocol.privacy import Unit
 from server.mechanisms import CENTRAL
 from server.mechanisms.discrete_gaussian import delta_upper_bound
 from server.release import ReleaseLedger, simulated_release
@@ -39,6 +40,8 @@ def request(**changes: object) -> ReleaseRequest:
         mechanism="gaussian-statistic",
         epsilon=Decimal(1),
         delta=Decimal("1e-5"),
+        unit=Unit.LABEL,
+        cap=0,
     )
     return dataclasses.replace(asked, **changes)  # type: ignore[arg-type]
 
@@ -154,7 +157,8 @@ def test_errors_and_names_show_no_sum() -> None:
 def test_one_task_never_has_other_parameters() -> None:
     with ReleaseLedger(None) as ledger:
         ledger.release(request(), [1, 2])
-        for changes in ({"exponent": -41}, {"epsilon": Decimal(2)}, {"sensitivity_squared": 1 << 61}):
+        labelers = {"unit": Unit.LABELER, "cap": 3}
+        for changes in ({"exponent": -41}, {"epsilon": Decimal(2)}, {"sensitivity_squared": 1 << 61}, labelers):
             with pytest.raises(LedgerError, match="got others"):
                 ledger.release(request(**changes), [1, 2])
         with pytest.raises(LedgerError, match="got others"):
@@ -185,6 +189,9 @@ def test_what_cannot_be_noised_leaves_nothing_behind(tmp_path: Path) -> None:
         ({"sensitivity_squared": 0}, "sensitivity_squared >= 1"),
         ({"mechanism": "none"}, "got 'none'"),
         ({"accepted": (b"a", b"a")}, "count double"),
+        ({"unit": Unit.LABELER}, "cap >= 1"),
+        ({"cap": 1}, "cap >= 1"),
+        ({"unit": Unit.RECORD, "cap": 1}, "got record"),
     ],
 )
 def test_bad_requests_are_refused(changes: dict[str, object], message: str) -> None:
@@ -193,8 +200,9 @@ def test_bad_requests_are_refused(changes: dict[str, object], message: str) -> N
 
 
 def test_a_record_reads_as_it_was_written() -> None:
-    release = Release(request(delta=Decimal("1E-20")), (1 << 90, -3), 1 << 80)
-    assert decode(encode(release)) == release
+    for changes in ({}, {"unit": Unit.LABELER, "cap": 20}):
+        release = Release(request(delta=Decimal("1E-20"), **changes), (1 << 90, -3), 1 << 80)
+        assert decode(encode(release)) == release
 
 
 def test_a_ledger_does_not_travel(tmp_path: Path) -> None:
@@ -213,7 +221,7 @@ def test_files_that_are_no_ledger_are_refused_and_unchanged(tmp_path: Path) -> N
     garbage.write_bytes(b"not a database" * 100)
     for path, script in (
         (foreign, "CREATE TABLE labels (x)"),
-        (newer, "PRAGMA user_version = 2; PRAGMA application_id = 0x48544355"),
+        (newer, "PRAGMA user_version = 3; PRAGMA application_id = 0x48544355"),
     ):
         database = sqlite3.connect(path)
         database.executescript(script)

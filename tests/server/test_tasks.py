@@ -81,7 +81,9 @@ def test_blocks_of_repetitions_cover_each_repetition_once() -> None:
         assert covered == [(n, repetition) for n in (50, 100) for repetition in range(6)]
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [("1001", "1e-5"), ("1", "1e-61")])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [("1001", "1e-5"), ("1", "1e-61"), ("1", "0.99999999999999999999"), ("1e-9", "0.5")]
+)
 def test_a_claim_that_no_curator_keeps_is_refused_before_anyone_is_asked(epsilon: str, delta: str) -> None:
     made = study()
     made = replace(made, grid=replace(made.grid, epsilon=(Decimal(epsilon),), delta=(Decimal(delta),)))

@@ -44,7 +44,17 @@ def test_a_curator_ledger_shows_releases_without_their_values(state: Path, capsy
     assert main(["ledger", "show", str(state / "curator.sqlite"), "--json"]) == 0
     (release,) = json.loads(capsys.readouterr().out)["releases"]
     assert (release["mechanism"], release["labels"], release["reports"]) == ("gaussian-statistic", 3, 1)
+    assert (release["unit"], release["cap"]) == ("label", None)
     assert not {"values", "accepted"} & set(release)
+
+
+def test_a_release_for_labelers_says_so(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--trust", "central", "--epsilon", "3", "--unit", "labeler", "--cap", "2"]
+    assert main(["fit", str(state.parent / "votes.csv"), "--state", str(state), *words]) == 0
+    capsys.readouterr()
+    assert main(["ledger", "show", str(state / "curator.sqlite"), "--json"]) == 0
+    release = json.loads(capsys.readouterr().out)["releases"][-1]
+    assert (release["unit"], release["cap"], release["epsilon"]) == ("labeler", 2, "3")
 
 
 def test_a_person_reads_tables(state: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,9 +14,11 @@ from mpmath import mp, mpf
 from scipy.stats import chisquare, kstest
 
 from server.mechanisms.discrete_gaussian import (
+    SMALLEST_SENSITIVITY,
     SMALLEST_STDDEV,
     bernoulli_exp,
     calibrate,
+    check_claim,
     delta_upper_bound,
     sample_discrete_gaussian,
     uniform_below,
@@ -194,3 +196,28 @@ def test_bad_shapes_are_refused() -> None:
         delta_upper_bound(Decimal(1), 0, 4, 1)
     with pytest.raises(ValueError, match="sigma_squared >= 1"):
         sample_discrete_gaussian(0, 1, random.Random(1).getrandbits)
+
+
+@pytest.mark.parametrize("noise", [analytic_noise_multiplier, paper_noise_multiplier])
+@pytest.mark.parametrize("epsilon", ["1e-9", "0.001", "1", "40", "1000"])
+@pytest.mark.parametrize("delta", ["1e-60", "1e-5", "0.5", "0.999999", "0.99999999999999999999"])
+@pytest.mark.parametrize("dimension", [1, 1000, 1 << 20])
+def test_a_claim_that_passes_finds_a_scale_at_every_sensitivity(
+    noise: Callable[[Decimal, Decimal], float], epsilon: str, delta: str, dimension: int
+) -> None:
+    """So nothing that is known only after labels paid can refuse a release; and useful claims pass."""
+    claim = Decimal(epsilon), Decimal(delta)
+    multiplier = noise(*claim)
+    try:
+        check_claim(*claim, dimension, multiplier)
+    except ValueError:
+        assert claim[1] >= Decimal("0.5")
+        return
+    for squared in (SMALLEST_SENSITIVITY**2, 3 * SMALLEST_SENSITIVITY**2 + 1, 10**21, 1 << 80, 1 << 104):
+        calibrate(*claim, squared, dimension, multiplier)
+
+
+def test_a_claim_without_noise_is_refused() -> None:
+    for multiplier in (math.nan, math.inf, 0.0, 1e-5):
+        with pytest.raises(ValueError, match="asks for some noise"):
+            check_claim(Decimal(1), Decimal("1e-5"), 1, multiplier)
