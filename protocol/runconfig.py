@@ -7,6 +7,7 @@ alone; it is let through and not looked at.
 import base64
 import io
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,17 +19,22 @@ from numpy.typing import NDArray
 
 from protocol import strict
 from protocol.arms import Arm
+from protocol.choice_features import packed
+from protocol.codec import decode_task, encode_task
+from protocol.messages import Task
 from protocol.problem import GIVEN, Problem
 from protocol.strict import StudyError
-from protocol.study import MOST, Study
+from protocol.study import MOST, Cell, Study, cells
 from protocol.study_file import parse, parse_problem
 
 Scalar = str | int | float | bool
 Config = Mapping[str, Scalar]
+Design = str | NDArray[Any] | None  # base64 of an .npy file, or what a task brought
 
 MODES = ("strict", "live")
 CURATORS = ("simulated", "ledger")
-KEYS = ("study", "design", "clients", "block", "deadline", "mode", "curator")
+KEYS = ("study", "design", "task", "clients", "block", "finished", "deadline", "mode", "curator")
+DEADLINE = 600.0
 LET_THROUGH = "truth"
 PLACE = "run config"
 BUNDLE_RECORD, BUNDLE_ARRAY = "halftruth", "bundle"  # where a runtime's message carries the bytes of a bundle
@@ -57,17 +63,25 @@ arm = [
 class RunConfig:
     """A study and how it is asked.
 
-    `clients`: how many the server waits for (0: those that are there, at least one); `block`: repetitions a cell (0:
-    the study's own cells); `deadline`: seconds a cell may take, and seconds the server waits for clients; `mode`:
-    "strict" or "live"; `curator`: "simulated" (addressed coins) or "ledger" (the system's, committed on disk).
+    `task`: the one task that is asked for a study of one cell, where it says more than a study can (rows, ties, whose
+    a row is). `clients`: how many the server waits for (0: those that are there, at least one); `block`: repetitions a
+    cell (0: the study's own cells); `finished`: cells that are left out, bit i being cell i of the study; `deadline`:
+    seconds a cell may take, and seconds the server waits for clients; `mode`: "strict" or "live"; `curator`:
+    "simulated" (addressed coins) or "ledger" (the system's, committed on disk).
     """
 
     study: Study
+    task: Task | None = None
     clients: int = 0
     block: int = 0
-    deadline: float = 600.0
+    finished: int = 0
+    deadline: float = DEADLINE
     mode: str = "strict"
     curator: str = "simulated"
+
+    def missing(self) -> list[Cell]:
+        """The cells that are not finished, in their order."""
+        return [cell for at, cell in enumerate(cells(self.study, self.block or None)) if not self.finished >> at & 1]
 
 
 def read(config: Config) -> RunConfig:
@@ -76,37 +90,46 @@ def read(config: Config) -> RunConfig:
     Raises StudyError that names the key, what was expected and what was got.
     """
     top = strict.table(config, PLACE, (*KEYS, LET_THROUGH))
-    deadline = top.get("deadline", 600.0)
+    deadline = top.get("deadline", DEADLINE)
     if isinstance(deadline, bool) or not isinstance(deadline, int | float) or not 0 < deadline < float("inf"):
         raise StudyError(f"[{PLACE}] deadline: expected seconds > 0, got {deadline!r}")
+    task = _task(_string(top, "task"))
+    study = _study(_string(top, "study"), _string(top, "design") if task is None else packed(task.problem))
+    if task is not None and (
+        [Cell(task.n, task.first_repetition, task.repetitions)] != cells(study)
+        or {arm.trust for arm in study.arms} != {task.trust}
+    ):
+        raise StudyError(f"[{PLACE}] task: expected the one cell of the study, under the trust model of its arms")
+    block = strict.integer(top.get("block", 0), f"[{PLACE}] block", 0, MOST)
     return RunConfig(
-        study=_study(_string(top, "study"), _string(top, "design")),
+        study=study,
+        task=task,
         clients=strict.integer(top.get("clients", 0), f"[{PLACE}] clients", 0, MOST),
-        block=strict.integer(top.get("block", 0), f"[{PLACE}] block", 0, MOST),
+        block=block,
+        finished=_finished(_string(top, "finished"), len(cells(study, block or None))),
         deadline=float(deadline),
         mode=strict.text(top.get("mode", "strict"), f"[{PLACE}] mode", MODES),
         curator=strict.text(top.get("curator", "simulated"), f"[{PLACE}] curator", CURATORS),
     )
 
 
-def write(
-    study: Study,
-    clients: int = 0,
-    block: int = 0,
-    deadline: float = 600.0,
-    mode: str = "strict",
-    curator: str = "simulated",
-) -> dict[str, Scalar]:
-    """The inverse of `read`: the study comes out with the same fingerprint, its decimals digit for digit."""
-    design = "" if study.problem.design is None else _design_text(study.problem.design)
+def write(study: Study, **how: Any) -> dict[str, Scalar]:
+    """The inverse of `read`: the study comes out with the same fingerprint, its decimals digit for digit.
+
+    `how`: the other fields of `RunConfig`.
+    """
+    config = RunConfig(study, **how)
+    design = packed(study.problem) if config.task is None else None  # a task brings its own
     return {
         "study": "\n".join(_toml(study)) + "\n",
-        "design": design,
-        "clients": clients,
-        "block": block,
-        "deadline": deadline,
-        "mode": mode,
-        "curator": curator,
+        "design": "" if design is None else _design_text(design),
+        "task": "" if config.task is None else _base64(encode_task(config.task)),
+        "clients": config.clients,
+        "block": config.block,
+        "finished": f"{config.finished:x}" if config.finished else "",
+        "deadline": config.deadline,
+        "mode": config.mode,
+        "curator": config.curator,
     }
 
 
@@ -117,7 +140,23 @@ def _string(top: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def _study(text: str, design: str) -> Study:
+def _task(text: str) -> Task | None:
+    try:
+        return decode_task(base64.b64decode(text, validate=True)) if text else None
+    except ValueError as error:
+        raise StudyError(f"[{PLACE}] task: expected the bytes of a task in base64, {error}") from None
+
+
+def _finished(text: str, count: int) -> int:
+    """A set of cells as a hexadecimal number: four cells a character."""
+    if len(text) <= count and re.fullmatch("([1-9a-f][0-9a-f]*)?", text):
+        found = int(text or "0", 16)
+        if found.bit_length() <= count:
+            return found
+    raise StudyError(f"[{PLACE}] finished: expected a hexadecimal number of {count} bits, got {text[:40]!r}")
+
+
+def _study(text: str, design: Design) -> Study:
     try:
         content = tomllib.loads(text or DEFAULT_STUDY, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
@@ -125,12 +164,13 @@ def _study(text: str, design: str) -> Study:
     return parse(content, _given(content.get("problem"), design))
 
 
-def _given(content: Any, design: str) -> Problem | None:
-    """The problem with the design that came beside the study; None where features are drawn."""
+def _given(content: Any, design: Design) -> Problem | None:
+    """The problem with the design that came beside the study or in a task; None where features are drawn."""
     law = content.get("features") if isinstance(content, Mapping) else None
-    if (law in GIVEN) != bool(design):
+    there = design is not None and len(design) > 0
+    if (law in GIVEN) != there:
         raise StudyError(f"[{PLACE}] design: expected one exactly for features out of {GIVEN}, got features {law!r}")
-    return parse_problem(content, _design(design), law) if design else None
+    return parse_problem(content, _design(design) if isinstance(design, str) else design, law) if there else None
 
 
 def _design(text: str) -> NDArray[Any]:
@@ -146,7 +186,11 @@ def _design(text: str) -> NDArray[Any]:
 def _design_text(design: NDArray[Any]) -> str:
     stored = io.BytesIO()
     np.save(stored, design, allow_pickle=False)
-    return base64.b64encode(stored.getvalue()).decode("ascii")
+    return _base64(stored.getvalue())
+
+
+def _base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode("ascii")
 
 
 def _toml(study: Study) -> Iterator[str]:
@@ -157,6 +201,7 @@ def _toml(study: Study) -> Iterator[str]:
     yield from _pairs({"kind": problem.kind, "model": problem.model, "dimension": problem.dimension})
     yield from _pairs({"features": problem.features, "sum_zero": problem.sum_zero})
     yield from _pairs({} if problem.bound is None else {"bound": problem.bound})
+    yield from _pairs({} if problem.kind == "pairwise" else {"choices": problem.choices})
     yield "[grid]"
     lists = {"n": grid.n, "epsilon": grid.epsilon, "delta": grid.delta}
     yield from _pairs({key: values for key, values in lists.items() if values})

@@ -14,13 +14,13 @@ from flwr.serverapp import Grid, ServerApp
 from protocol.messages import Task
 from protocol.runconfig import BUNDLE_ARRAY, BUNDLE_RECORD, RunConfig, read
 from protocol.store import FeatureStore
-from protocol.study import cells
 from protocol.trust import Trust
 from server.collect import Collected
 from server.curator import Curator, LiveCurator, SimulatedCurator
 from server.delivery import Delivery, ToFolder, ToLog, one_line, transcript
 from server.evidence import Server
 from server.exchange import Exchange, Letter, gather
+from server.one_task import play_task
 from server.outcome_record import cell_name
 from server.release import ReleaseLedger
 from server.rounds import RoundFailed, complete, play, quorum
@@ -39,7 +39,7 @@ class RunFailed(RuntimeError):
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Play all cells of the run's study that are not delivered yet; raises RunFailed after saying why."""
+    """Play the run's task, or all cells of its study that are not finished; raises RunFailed after saying why."""
     folder = os.environ.get(OUTCOMES)
     delivery: Delivery = ToFolder(Path(folder)) if folder else ToLog(_log.info)
     try:
@@ -53,8 +53,8 @@ def main(grid: Grid, context: Context) -> None:
 
 def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[str, str]) -> None:
     """Ask the connected nodes for every cell. Raises RoundFailed where they do not answer as `config.mode` wants."""
-    study = config.study
-    missing = [cell for cell in cells(study, config.block or None) if not delivery.has(cell)]
+    study, task = config.study, config.task
+    missing = [cell for cell in config.missing() if not delivery.has(cell)]
     if not missing:
         return
     post = GridPost(grid, config.deadline + GRACE)
@@ -63,8 +63,10 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
         exchange.record = transcript(Path(environment[TRANSCRIPT]))
     with curator(config, environment) as noise:
         server = Server(FeatureStore(study.seed), study.seed, noise)
+        check = complete if exchange.strict else accept
         for cell in missing:
-            outcomes = play(study, cell, exchange.ask, server, complete if exchange.strict else accept)
+            asked = (exchange.ask, server, check)
+            outcomes = play(study, cell, *asked) if task is None else play_task(study, task, *asked)
             delivery.deliver(study, cell, list(outcomes))
             _log.info("%s: messages so far: %s", cell_name(cell), exchange.describe())
 

@@ -67,7 +67,9 @@ def gather(post: Post, clients: int, deadline: float, clock: Clock | None = None
         if nodes and len(nodes) == (clients or len(nodes)):
             return nodes
         if clock.now() >= end:
-            raise RoundFailed(f"expected {clients or 'some'} clients within {deadline:g} s, got {len(nodes)}")
+            raise RoundFailed(
+                f"expected {clients or 'some'} clients within {deadline:g} s, got {len(nodes)} (deadline)"
+            )
         clock.sleep(pause)
         pause = min(LONGEST, pause * GROWTH)
 
@@ -107,7 +109,7 @@ class Exchange:
                 pause = min(LONGEST, pause * GROWTH)
         self._late |= waiting
         for node in waiting.values():
-            self._lost("missing", node, f"no reply within {self.deadline:g} s")
+            self._lost("missing", node, f"no reply within {self.deadline:g} s (deadline)")
         if not answers:
             raise RoundFailed(f"expected replies of {len(self.nodes)} nodes, got none: {self.describe()}")
         return [reply for node in sorted(answers) for reply in answers[node]]

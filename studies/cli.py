@@ -17,11 +17,13 @@ examples:
   halftruth run studies/toml/quick.toml --out out/quick
   halftruth report out/quick
   halftruth fit votes.csv --trust local --epsilon 1
+  halftruth data split votes.csv --nodes 4 --out nodes
+  halftruth federate nodes/server --nodes nodes --trust local --epsilon 1
   halftruth plan --error 0.1 --epsilon 1 --trust local
   halftruth ledger show state/ledger.sqlite
   halftruth node --config node.toml
 
-exit codes: 0 done, 1 the run failed, 2 wrong use, 130 interrupted"""
+exit codes: 0 done, 1 the run failed, 2 wrong use, 130 Ctrl-C, 143 ended"""
 RUN_EXAMPLES = """\
 examples:
   halftruth run studies/toml/figure1.toml --out out/figure1
@@ -65,9 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"halftruth: {error}", file=sys.stderr)
         return FAILED
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:  # or another signal, which brings its exit code
         print("halftruth: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return int(getattr(stopped, "code", INTERRUPTED))
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
@@ -80,6 +82,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     report.add_argument("out", metavar="OUT", help="the folder of a finished run")
     report.set_defaults(run=_lazy("studies.console", "report_command"))
     fit = commands.add_parser("fit", help="rank items from a file of comparisons")
+    federate = commands.add_parser("federate", help="rank items from files that stay on several nodes")
     policy = commands.add_parser("policy", help="what a learned reward is worth: a study of policies")
     node = commands.add_parser("node", help="start a labeler's node of a federation")
     data = commands.add_parser("data", help="prepare files")
@@ -93,6 +96,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     for words, module, command in (
         (["fit"], "studies.fit", fit),
+        (["federate"], "studies.federate", federate),
         (["policy"], "studies.policy", policy),
         (["node"], "studies.flower.node_command", node),
         (["data", "split"], "studies.data_split", split),
@@ -116,6 +120,7 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--clients", metavar="K", type=_count, default=1, help="clients that share the rows (1)")
     parser.add_argument("--superlink", metavar="NAME", help="run on a connection of your Flower configuration")
+    parser.add_argument("--deadline", metavar="S", type=seconds, help="seconds for a cell; not in-process (600)")
     parser.add_argument("--jobs", metavar="J", type=_count, help="processes (all cores); in-process only")
     parser.add_argument("--resume", action="store_true", help="go on where an earlier run stopped")
     parser.add_argument("--overwrite", action="store_true", help="delete earlier results in DIR and start again")
@@ -139,6 +144,17 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected an integer of at least 1, got {text!r}")
     return int(text)
+
+
+def seconds(text: str) -> float:
+    """A number of seconds > 0, as an argument. Raises argparse.ArgumentTypeError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds > 0, got {text!r}")
+    return value
 
 
 def _lazy(module: str, name: str) -> Callable[[argparse.Namespace], int]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from protocol.runconfig import DEADLINE
 from protocol.strict import StudyError
 from studies.failure import RunFailed
 from studies.folder import Folder
@@ -54,6 +55,8 @@ def _check_flags(args: argparse.Namespace) -> None:
         raise StudyError("expected --resume or --overwrite, got both")
     if args.on == "in-process" and args.superlink is not None:
         raise StudyError("expected --on simulation or --on deployment with --superlink, got --on in-process")
+    if args.on == "in-process" and args.deadline is not None:
+        raise StudyError("expected --deadline with --on simulation or --on deployment, got --on in-process")
     if args.on != "in-process" and args.jobs is not None:
         raise StudyError(f"expected --jobs with --on in-process only, got --on {args.on}")
 
@@ -66,7 +69,8 @@ def _run(args: argparse.Namespace, loaded: Loaded, out: Path, progress: Callable
         return run(loaded, out, jobs=args.jobs, clients=args.clients, **kept)
     from studies.flower import run as flower
 
-    return flower.run(loaded, out, flower.Flower(args.on, args.clients, args.superlink), **kept)
+    where = flower.Flower(args.on, args.clients, args.superlink, args.deadline or DEADLINE)
+    return flower.run(loaded, out, where, **kept)
 
 
 def report_command(args: argparse.Namespace) -> int:
@@ -111,6 +115,7 @@ def _again(args: argparse.Namespace) -> str:
     words += ["--on", args.on] if args.on != "in-process" else []
     words += ["--superlink", args.superlink] if args.superlink else []
     words += ["--clients", str(args.clients)] if args.clients != 1 else []
+    words += ["--deadline", f"{args.deadline:g}"] if args.deadline else []
     words += ["--jobs", str(args.jobs)] if args.jobs else []
     for override in args.overrides:
         words += ["--set", override]

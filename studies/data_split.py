@@ -1,40 +1,43 @@
 """`halftruth data split`: a file becomes the files of several nodes, each with the whole of its labelers."""
 
 import argparse
-import csv
 import json
-import os
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from client.sources.outcomes import MISSING, WRITTEN
+from client.sources.table import Table
 from protocol import strict
 from protocol.decimals import canonical, decimal
+from protocol.privacy import Unit
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
+from studies.federate.facts import Terms, facts_of
+from studies.federate.folder import FEATURES, ITEMS, open_private, write_csv, write_facts, write_items
+from studies.fit.claim import UNITS, read_unit
 from studies.holder_file import FORMATS, add_column_arguments, read_file, tell, wanted
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from client.sources.table import Table
 
 EXAMPLES = f"""\
 examples:
   halftruth data split votes.csv --nodes 4 --out nodes
+  halftruth federate nodes/server --nodes nodes --trust local --epsilon 1
+  halftruth data split votes.csv --nodes 4 --out nodes --trust central --unit labeler --cap 20
   halftruth data split matches.csv --nodes 2 --out nodes --labeler none --label-cap 2
   halftruth node --config nodes/node-0/node.toml        once its [superlink] says where the server is
 
 {FORMATS}
 
 DIR/node-0, node-1, ... get votes.csv, the rows of the node's labelers with their numbers in the whole file; items.csv,
-the public list of items; and node.toml, whose policy answers randomised labels only. DIR/server gets design.npy, the
-public pairs of all rows: what a server needs to ask. Give each node its own folder, and nobody the others'. Where nodes
-answer in clear, rows without a winner are left out: a run that insists on every row (strict) then fails."""
+the public list of items, and features.csv where they are described; and node.toml, whose policy answers what --trust
+and --unit say and nothing else. DIR/server gets public facts, all that halftruth federate has to know: server.toml, the
+list of items, design.npy with the pairs of all rows, rows.npy with the rows that nodes send (under a claim one of each
+label, within the cap; in clear those with a winner), and with --unit labeler groups.npy, numbers that tell whose a row
+is. Give each node its own folder, and nobody the others'."""
 
 NODE, SERVER = "node-{}", "server"
-VOTES, ITEMS, NODE_FILE, DESIGN = "votes.csv", "items.csv", "node.toml", "design.npy"
+VOTES, NODE_FILE = "votes.csv", "node.toml"
 HEADER = ("row", "labeler", "item_a", "item_b", "winner", "question")
 
 
@@ -47,37 +50,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="DIR", required=True, help="a folder that is not there yet, or empty")
     trusts = [trust.label for trust in SIGHT]
     parser.add_argument("--trust", choices=trusts, default=Trust.LOCAL.label, help="what nodes answer (local)")
-    parser.add_argument("--label-cap", metavar="E", default="1", help="epsilon of a label in total, or unlimited (1)")
+    parser.add_argument("--unit", choices=list(UNITS), default=Unit.LABEL.label, help="what a claim protects (label)")
+    parser.add_argument("--cap", metavar="M", help="for --unit labeler: M labels of each labeler count")
+    parser.add_argument("--label-cap", metavar="E", help="epsilon of a label in total, or unlimited (1)")
+    parser.add_argument("--labeler-cap", metavar="E", help="for --unit labeler: the same of a labeler (1)")
     parser.add_argument("--public-data", action="store_true", help="the labels are no secret")
-    add_column_arguments(parser, features=False)
+    parser.add_argument("--ties-public", action="store_true", help="it is no secret which answers are ties")
+    add_column_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Run `halftruth data split`: exit code 0 done; StudyError is wrong use or a file that does not read."""
-    out, cap = strict.folder(Path(args.out), "--out"), _cap(args.label_cap)
+    out, trust = strict.folder(Path(args.out), "--out"), Trust.parse(args.trust)
+    terms = Terms(trust, *read_unit(args, trust), args.ties_public)
+    policy = _policy(args, terms)
     if out.exists() and any(out.iterdir()):
         raise StudyError(f"--out: expected a new or empty folder, got {out}")
     table = read_file(args)
     if not 1 <= args.nodes <= len(table.labelers):
         raise StudyError(f"--nodes: expected 1..{len(table.labelers)}, the number of labelers, got {args.nodes}")
     tell(table, wanted(args))
-    node = node_toml(args.trust, cap, args.public_data)
+    facts = facts_of(table, terms, args.nodes)
+    node = node_toml(policy, args.public_data, described=table.features is not None)
     for index, rows in enumerate(split(table, args.nodes)):
         folder = out / NODE.format(index)
         _write_node(folder, table, rows, node)
         print(f"{folder}: {len(rows)} rows")
-    _write_server(out / SERVER, table)
-    print(f"{out / SERVER}: the public pairs")
+    write_facts(out / SERVER, facts)
+    print(f"{out / SERVER}: public facts about {len(table.pairs)} rows")
     return 0
 
 
-def split(table: "Table", nodes: int) -> "list[NDArray[np.int64]]":
+def split(table: Table, nodes: int) -> list[NDArray[np.int64]]:
     """Positions of the rows of each node, increasing: labelers with most rows first, each to the node with fewest.
 
     A labeler lives on one node: on two, one label would be answered for, and paid, twice.
     """
-    import numpy as np
-
     rows = np.bincount(table.owners, minlength=len(table.labelers))
     load, home = [0] * nodes, np.zeros(len(table.labelers), dtype=np.int64)
     for labeler in np.argsort(-rows, kind="stable").tolist():
@@ -87,8 +95,9 @@ def split(table: "Table", nodes: int) -> "list[NDArray[np.int64]]":
     return [np.flatnonzero(home[table.owners] == node) for node in range(nodes)]
 
 
-def node_toml(trust: str, label_cap: str, public: bool) -> str:
-    """A node file for the files beside it."""
+def node_toml(policy: str, public: bool, described: bool) -> str:
+    """A node file for the files beside it, with these lines of a policy."""
+    features = f"features = {json.dumps(FEATURES)}\n" if described else ""
     return f"""\
 [node]
 entropy = "os"
@@ -98,7 +107,7 @@ ledger = "ledger.sqlite"        # what was spent, and what was answered: keep it
 kind = "table"
 file = {json.dumps(VOTES)}
 items = {json.dumps(ITEMS)}
-row = "row"
+{features}row = "row"
 labeler = "labeler"
 item_a = "item_a"
 item_b = "item_b"
@@ -108,9 +117,7 @@ questions = ["question"]
 public = {json.dumps(public)}
 
 [policy]
-trust = {json.dumps([trust])}
-label_cap = {label_cap}
-
+{policy}
 # [superlink]                   # where the server is
 # address = "halftruth.example.org:8443"
 # root_certificates = "ca.crt"
@@ -118,9 +125,7 @@ label_cap = {label_cap}
 """
 
 
-def _write_node(folder: Path, table: "Table", rows: "NDArray[np.int64]", node: str) -> None:
-    from client.sources.outcomes import MISSING, WRITTEN
-
+def _write_node(folder: Path, table: Table, rows: NDArray[np.int64], node: str) -> None:
     folder.mkdir(mode=0o700, parents=True)
     values, missing = table.values.reveal(), table.missing.reveal()
     lines = []
@@ -129,42 +134,33 @@ def _write_node(folder: Path, table: "Table", rows: "NDArray[np.int64]", node: s
         winner = WRITTEN[MISSING if missing[place] else int(values[place])]
         row, labeler = int(table.rows_held[place]), table.labelers[table.owners[place]]
         lines.append((row, labeler, a, b, winner, table.questions[place]))
-    _write_csv(folder / VOTES, HEADER, lines)
-    _write_csv(folder / ITEMS, ("item",), [(item,) for item in table.items])
-    with _open_private(folder / NODE_FILE) as file:
+    write_csv(folder / VOTES, HEADER, lines)
+    write_items(folder, table.items, table.feature_names, table.features)
+    with open_private(folder / NODE_FILE) as file:
         file.write(node)
 
 
-def _write_server(folder: Path, table: "Table") -> None:
-    import numpy as np
-
-    folder.mkdir(mode=0o700, parents=True)
-    np.save(folder / DESIGN, table.pairs, allow_pickle=False)
-    _write_csv(folder / ITEMS, ("item",), [(item,) for item in table.items])
-
-
-def _write_csv(path: Path, header: Sequence[str], lines: Iterable[Sequence[object]]) -> None:
-    with _open_private(path) as file:
-        # Quoted all: before Python 3.13 a lone carriage return in a name would end the line.
-        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
-        writer.writerow(header)
-        writer.writerows(lines)
+def _policy(args: argparse.Namespace, terms: Terms) -> str:
+    """Lines of a node's policy: it answers to these terms and to no others."""
+    lines = {"trust": json.dumps([terms.trust.label]), "units": json.dumps([terms.unit.label])}
+    if terms.unit is Unit.LABEL and args.labeler_cap is not None:
+        raise StudyError("--labeler-cap: only --unit labeler has one: leave it out")
+    labeler = args.labeler_cap or "1"
+    lines["label_cap"] = _cap(args.label_cap or labeler, "--label-cap")
+    if terms.unit is Unit.LABELER:
+        lines["labeler_cap"] = _cap(labeler, "--labeler-cap")
+    lines["ties_public"] = json.dumps(terms.ties_public)
+    return "".join(f"{key} = {value}\n" for key, value in lines.items())
 
 
-def _open_private(path: Path) -> Any:
-    """A new file that only its owner reads."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    return os.fdopen(handle, "w", encoding="utf-8", newline="")
-
-
-def _cap(text: str) -> str:
-    """A label cap as TOML writes it."""
+def _cap(text: str, flag: str) -> str:
+    """A cap as TOML writes it."""
     if text == "unlimited":
         return json.dumps(text)
     try:
-        value = decimal(text, "--label-cap")
+        value = decimal(text, flag)
     except ValueError as error:
         raise StudyError(str(error)) from None
     if value <= 0:
-        raise StudyError(f"--label-cap: expected a number > 0 or unlimited, got {text!r}")
+        raise StudyError(f"{flag}: expected a number > 0 or unlimited, got {text!r}")
     return canonical(value)

@@ -12,6 +12,7 @@ from client.labeler import answer
 from client.policy import Policy
 from protocol.codec import decode_reply, decode_task, encode_reply
 from protocol.messages import Kind, Refusal
+from protocol.runconfig import DEFAULT_STUDY
 from protocol.study import Cell, Study, cells
 from protocol.study_file import parse
 from protocol.trust import Trust
@@ -20,29 +21,16 @@ from server.rounds import RoundFailed, play
 from studies.in_process import InProcess, in_process, run_cell
 
 THETA = np.array([1.0, 0.5, 0.0, -0.5, -1.0])
-TEXT = """
-study = { name = "small", seed = 5, repetitions = 4 }
-problem = { kind = "pairwise", dimension = 5, features = "gaussian", bound = 3.0, sum_zero = true }
-grid = { n = [300], epsilon = [0.5, 2.0], delta = [1e-5] }
-arm = [
-  { trust = "none", estimator = "zero" },
-  { trust = "clear", estimator = "mle" },
-  { trust = "clear", estimator = "sgd" },
-  { trust = "local", mechanism = "randomized-response", estimator = "debiased-sgd" },
-  { trust = "local", mechanism = "randomized-response", estimator = "debiased" },
-  { trust = "local", mechanism = "randomized-response", estimator = "rr-mle" },
-  { trust = "local", mechanism = "randomized-response", estimator = "rr-map" },
-  { trust = "local", mechanism = "randomized-response", estimator = "naive" },
-  { trust = "central", mechanism = "objective-perturbation-paper", estimator = "mle", norm = "unprojected" },
-  { trust = "central", mechanism = "gaussian-statistic", estimator = "mle" },
-  { trust = "central", mechanism = "gaussian-statistic-clipped", estimator = "mle" },
-]
-"""
 
 
 def study(features: str = "gaussian") -> Study:
-    content = tomllib.loads(TEXT, parse_float=Decimal)
+    """All arms of the built-in study, one with an option."""
+    content = tomllib.loads(DEFAULT_STUDY, parse_float=Decimal)
+    content["study"] |= {"name": "small", "seed": 5}
     content["problem"]["features"] = features
+    content["grid"] |= {"n": [300], "epsilon": [Decimal("0.5"), Decimal("2.0")]}
+    (paper,) = (arm for arm in content["arm"] if arm.get("mechanism") == "objective-perturbation-paper")
+    paper["norm"] = "unprojected"
     return parse(content)
 
 

@@ -28,6 +28,7 @@ from server.outcome import Outcome, outcomes
 from server.release import ReleaseLedger
 from server.release_file import LedgerError, read_releases
 from server.rounds import listen, options
+from studies.described import Described
 from studies.fit.graph import describe, groups, require_minimiser
 from studies.fit.labelers import notes
 from studies.fit.request import AUTO, BALL, NONE, Request
@@ -41,15 +42,16 @@ class Fit:
     """What came out: the estimate, the public facts of the file, and how many labels paid in this run.
 
     `warnings` say where it may mislead, `notes` what to know of its claim and its counts; both are public.
+    `charged` is None where nodes keep ledgers of their own.
     """
 
     request: Request
-    table: Table
+    table: Described
     task: Task
     outcome: Outcome
     bound: Decimal | None
     warnings: tuple[str, ...]
-    charged: int
+    charged: int | None
     notes: tuple[str, ...] = ()
 
 
@@ -63,7 +65,7 @@ def fit(request: Request, table: Table) -> Fit:
     estimate, LedgerUnavailable and LedgerError.
     """
     table = replace(table, rows_held=np.arange(len(table.pairs)))  # a node's file alone is a whole
-    problem, bound = table.problem, _bound(request, table)
+    problem, bound = table.problem, ball(request, table)
     study, task = study_and_task(request, table)
     with _parts(request, table, task) as (node, ledger, server):
         if isinstance(server.curator, LiveCurator):
@@ -78,7 +80,7 @@ def fit(request: Request, table: Table) -> Fit:
     estimate = ESTIMATORS[arm.estimator](seen, options(replace(problem, bound=bound), arm))
     outcome = next(outcomes(study, arm, 0, heard, estimate))
     said = notes(request, table, task, outcome)
-    return Fit(request, table, heard.task, outcome, bound, _warnings(table, outcome), charged, said)
+    return Fit(request, table, heard.task, outcome, bound, warnings(table, outcome), charged, said)
 
 
 @contextmanager
@@ -129,7 +131,7 @@ def _paid(ledger: Path) -> int:
     return sum(entry.labels for entry in read_entries(ledger))
 
 
-def _bound(request: Request, table: Table) -> Decimal | None:
+def ball(request: Request, table: Described) -> Decimal | None:
     """The radius of the ball: by default none in clear; under a claim one that lets |theta . x| be some 2 sqrt(2).
 
     With x one-hot that is 2 sqrt(items).
@@ -150,7 +152,8 @@ def _check_minimiser(table: Table, heard: Heard) -> None:
     require_minimiser(table.items, table.pairs[heard.collected.rows], heard.collected.symbols[0])
 
 
-def _warnings(table: Table, outcome: Outcome) -> tuple[str, ...]:
+def warnings(table: Described, outcome: Outcome) -> tuple[str, ...]:
+    """What a reader of a ranking has to know about its estimate and its comparisons."""
     found = list(outcome.warnings)
     parts = groups(table.items, table.pairs)
     if len(parts) > 1 and table.features is None:

@@ -125,6 +125,10 @@ def cost(found: Fit) -> str:
     request = found.request
     if not request.budgeted:
         return "Nothing is charged or kept."
+    if found.charged is None:
+        return (
+            "What labels paid is in the ledgers of their nodes; a label that paid before answers the same for nothing."
+        )
     ledger = request.state / "ledger.sqlite"
     if not found.charged:
         return f"Nothing charged: the labels paid for these answers before. Ledger: {ledger}"
@@ -153,7 +157,7 @@ def as_json(found: Fit) -> str:
         "labels": table.label_count,
         "labelers": len(table.labelers),
         "charged_labels": found.charged if request.budgeted else 0,
-        "state": str(request.state) if request.budgeted else None,
+        "state": str(request.state) if request.budgeted and found.charged is not None else None,
         "hit_boundary": outcome.hit_boundary,
         "warnings": list(found.warnings),
         "notes": list(found.notes),

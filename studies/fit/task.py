@@ -14,6 +14,7 @@ from protocol.decimals import decimal
 from protocol.features import reduced_rows
 from protocol.messages import Runs, Task
 from protocol.privacy import Unit
+from protocol.problem import Problem
 from protocol.strict import StudyError
 from protocol.study import Cell, Grid, Study
 from protocol.trust import Trust
@@ -33,23 +34,39 @@ def study_and_task(request: Request, table: Table) -> tuple[Study, Task]:
     fingerprint also covers whose labels about what are asked (hashes of public columns; no name is sent).
     Raises StudyError for a claim that cannot be kept, or a file without a row to ask for.
     """
-    arm = _arm(request, table)
-    levels = () if request.epsilon is None else (request.epsilon,)
-    failures = () if request.delta is None else (request.delta,)
-    study = Study("fit", 0, 1, table.problem, Grid((len(table.pairs),), levels, failures), (arm,))
-    (offer,) = offers(study, Cell(study.grid.n[0], 0, 1))
-    assert offer.task is not None
-    task = with_ties(offer.task, request.ties)
+    groups, arm = None, request.asked
     if request.unit is Unit.LABELER:
-        try:
-            task = for_labelers(task, request.cap, labeler_groups(table))
-        except ValueError as error:
-            raise StudyError(f"--cap: {error}") from None
+        groups = labeler_groups(table)
+        first = np.flatnonzero(table.first)  # the cap chooses before ties are left out: its rows are public
+        facts = table.facts(first)
+        assert facts is not None
+        arm = clipped(request, table.problem, first[within_cap(facts, request.cap)], groups)
+    study, task = task_of(request, table.problem, arm, groups)
     rows = answerable(task, table)
     if not len(rows):
         raise StudyError(f"{table.path}: expected at least one answer that counts, found none")
     whose = hashlib.sha256(study.fingerprint + b"".join(table.identities)).digest()
     return study, replace(task, study=whose, rows=Runs.of(rows.tolist()))
+
+
+def task_of(request: Request, problem: Problem, arm: Arm, groups: NDArray[np.int32] | None) -> tuple[Study, Task]:
+    """The study of one arm and one cell, and its task about all rows; `groups` (n,) at the unit labeler.
+
+    Raises StudyError for a claim that cannot be kept.
+    """
+    assert problem.design is not None
+    levels = () if request.epsilon is None else (request.epsilon,)
+    failures = () if request.delta is None else (request.delta,)
+    study = Study("fit", 0, 1, problem, Grid((len(problem.design),), levels, failures), (arm,))
+    (offer,) = offers(study, Cell(study.grid.n[0], 0, 1))
+    assert offer.task is not None
+    task = with_ties(offer.task, request.ties)
+    if groups is None:
+        return study, task
+    try:
+        return study, for_labelers(task, request.cap, groups)
+    except ValueError as error:
+        raise StudyError(f"--cap: {error}") from None
 
 
 def labeler_groups(table: Table) -> NDArray[np.int32]:
@@ -60,19 +77,17 @@ def labeler_groups(table: Table) -> NDArray[np.int32]:
     return rank[place]
 
 
-def _arm(request: Request, table: Table) -> Arm:
-    """The arm that is asked: contributions of labelers are clipped where a noisy sum protects them."""
-    if request.trust is not Trust.CENTRAL or request.unit is not Unit.LABELER:
+def clipped(request: Request, problem: Problem, rows: NDArray[np.int64], groups: NDArray[np.int32]) -> Arm:
+    """The arm that is asked for labelers: their contributions are clipped where a noisy sum protects them.
+
+    `rows` are those that count, ties included; `groups` (n,) says whose a row is. Raises StudyError.
+    """
+    if request.trust is not Trust.CENTRAL:
         return request.asked
     assert request.epsilon is not None and request.delta is not None
-    first = np.flatnonzero(table.first)  # the cap chooses before ties are left out: its rows are public
-    facts = table.facts(first)
-    assert facts is not None
-    rows = first[within_cap(facts, request.cap)]
-    problem = table.problem
-    reduced = reduced_rows(problem, 0, len(table.pairs), 0, 0, len(table.pairs))[rows]
+    reduced = reduced_rows(problem, 0, len(groups), 0, 0, len(groups))[rows]
     multiplier = _noise_multiplier(request.epsilon, request.delta)
-    radius = best_radius(reduced, labeler_groups(table)[rows], multiplier)
+    radius = best_radius(reduced, groups[rows], multiplier)
     return Arm(Trust.CENTRAL, CLIPPED, "mle", (("radius", decimal(f"{radius:.6g}", "radius")),))
 
 

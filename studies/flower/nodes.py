@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from protocol.decimals import canonical
@@ -37,35 +38,52 @@ insecure = true
 """
 
 
-def start_nodes(processes: Processes, study: Study, clients: int, address: str) -> dict[Path, int]:
-    """Start a SuperNode for every client; returns their node files and ports."""
-    files = [_write(processes.home, study, client, clients, address) for client in range(clients)]
-    return {file: _start(processes, file) for file in files}
+@dataclass(frozen=True)
+class Nodes:
+    """SuperNodes by name, each with the words that `halftruth node` is told; `ports` are those they were given."""
+
+    processes: Processes
+    words: Mapping[str, Sequence[str]]
+    ports: dict[str, int] = field(default_factory=dict)
+
+    def start(self) -> "Nodes":
+        """Start them all."""
+        for name in self.words:
+            self._start(name)
+        return self
+
+    def wait(self) -> None:
+        """Wait until every node listens, on another port where its own was taken meanwhile. Raises FlowerFailed."""
+        for name in self.words:
+            for _ in range(ATTEMPTS):
+                if wait_until_ready(self.processes, name, self.ports[name]):
+                    break
+                self.processes.forget(name)
+                self._start(name)
+            else:
+                raise FlowerFailed(f"{name} ended {ATTEMPTS} times; its log: {self.processes.log(name)}")
+
+    def _start(self, name: str) -> None:
+        port = self.ports[name] = free_port()
+        words = [sys.executable, "-m", "studies", "node", *self.words[name], "--port", str(port)]
+        self.processes.start(name, words, PYTHONPATH=_import_path(self.processes))
 
 
-def await_nodes(processes: Processes, nodes: Mapping[Path, int]) -> None:
-    """Wait until every node listens, on another port where its own was taken meanwhile. Raises FlowerFailed."""
-    for file, port in nodes.items():
-        for _ in range(ATTEMPTS):
-            if wait_until_ready(processes, file.stem, port):
-                break
-            processes.forget(file.stem)
-            port = _start(processes, file)
-        else:
-            raise FlowerFailed(f"{file.stem} ended {ATTEMPTS} times; its log: {processes.log(file.stem)}")
+def start_nodes(processes: Processes, study: Study, clients: int, address: str) -> Nodes:
+    """Start a SuperNode for every client of a study, whose node files are written here."""
+    words = {}
+    for client in range(clients):
+        file = processes.home / f"node-{client}.toml"
+        file.write_text(node_toml(study, client, clients, address), encoding="utf-8")
+        words[file.stem] = ("--config", str(file))
+    return Nodes(processes, words).start()
 
 
-def _start(processes: Processes, file: Path) -> int:
-    port = free_port()
-    words = [sys.executable, "-m", "studies", "node", "--config", str(file), "--port", str(port)]
-    processes.start(file.stem, words, PYTHONPATH=_import_path(processes))
-    return port
-
-
-def _write(home: Path, study: Study, client: int, clients: int, address: str) -> Path:
-    file = home / f"node-{client}.toml"
-    file.write_text(node_toml(study, client, clients, address), encoding="utf-8")
-    return file
+def start_node_files(processes: Processes, files: Sequence[Path], address: str) -> Nodes:
+    """Start a SuperNode for every node file, named by its folder, whatever SuperLink the file names."""
+    port = address.rpartition(":")[2]
+    words = {file.parent.name: ("--config", str(file), "--superlink-port", port) for file in files}
+    return Nodes(processes, words).start()
 
 
 def _import_path(processes: Processes) -> str:

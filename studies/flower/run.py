@@ -1,7 +1,6 @@
 """A study over Flower: the same folder and the same numbers as in-process, from other processes."""
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Generator, Sequence
@@ -12,17 +11,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from protocol.runconfig import LET_THROUGH, write
+from protocol.runconfig import DEADLINE, LET_THROUGH, write
 from protocol.strict import StudyError
 from protocol.study import Cell
-from server.outcome_record import cell_name, decode
+from server.outcome_record import decode
 from studies import results
-from studies.flower.flwr_command import SuperLink
-from studies.flower.nodes import await_nodes, start_nodes
-from studies.flower.processes import QUIET, FlowerFailed, Processes, private_home
+from studies.choice_score import scorer as scorer_of
+from studies.flower.nodes import start_nodes
+from studies.flower.processes import FlowerFailed, Processes, private_home
 from studies.flower.stage import stage, toml
-from studies.flower.superlink import start_superlink
-from studies.flower.watch import Records, follow_folder, follow_log
+from studies.flower.submit import Submission, on_a_connection, on_our_superlink
+from studies.flower.watch import Records
 from studies.folder import Folder, merge, prepare
 from studies.load import Loaded
 from studies.parts import describe_cell, part_path
@@ -31,14 +30,13 @@ from studies.score import Scorer
 from studies.unit import UnitError
 
 RUNTIMES = ("simulation", "deployment")
-DEADLINE = 600.0  # seconds that a cell may take, and that the server waits for clients
-MARGIN = 60.0  # seconds beyond, after which a server that says nothing is given up
 
 
 @dataclass(frozen=True)
 class Flower:
     """Where a study runs: `on` "simulation" or "deployment", with `clients` clients, on our own SuperLink or on a
-    connection `superlink` of the user's Flower configuration.
+    connection `superlink` of the user's Flower configuration. `deadline`: seconds that a cell may take, and that the
+    server waits for clients.
     """
 
     on: str
@@ -93,15 +91,13 @@ def _play(
     flower: Flower, folder: Folder, loaded: Loaded, units: Sequence[Cell], missing: Sequence[Cell]
 ) -> Generator[tuple[Cell, float]]:
     """Score and keep cells as the server finishes them; logs stay only where the run fails or is interrupted."""
-    logs, scorer, left = folder.logs, Scorer(loaded.study, loaded.theta), set(missing)
+    logs, scorer, left = folder.logs, scorer_of(loaded.study, loaded.theta), set(missing)
     shutil.rmtree(logs, ignore_errors=True)
     with private_home(logs) as processes:
-        app = stage(processes.home / "app")
-        config = _write_config(processes.home / "run.toml", flower, folder, loaded)
-        if flower.superlink is None:
-            records = _on_our_superlink(flower, processes, loaded, app, config, [c for c in units if c not in left])
-        else:
-            records = _on_a_connection(flower, flower.superlink, processes, app, config)
+        finished = sum(1 << at for at, cell in enumerate(units) if cell not in left)
+        config = _write_config(processes.home / "run.toml", flower, folder, loaded, finished)
+        submission = Submission(stage(processes.home / "app"), config, flower.deadline)
+        records = _records(flower, processes, loaded, submission)
         before = time.perf_counter()
         with closing(records):
             for cell, lines in records:
@@ -115,39 +111,21 @@ def _play(
     shutil.rmtree(logs, ignore_errors=True)
 
 
-def _on_our_superlink(
-    flower: Flower, processes: Processes, loaded: Loaded, app: Path, config: Path, finished: Sequence[Cell]
-) -> Generator[Records]:
-    """Start all that a run needs, submit it, and follow the folder it writes to."""
-    outcomes = processes.home / "outcomes"
-    outcomes.mkdir()
-    for cell in finished:  # the server skips a cell that is there
-        (outcomes / f"{cell_name(cell)}.jsonl").touch()
-    virtual = flower.on == "simulation"
-    link, address = start_superlink(processes, outcomes, simulation=virtual)
-    nodes = {} if virtual else start_nodes(processes, loaded.study, flower.clients, address)
-    federation = f"num-supernodes={flower.clients} client-resources-num-cpus=1" if virtual else None
-    run_id = link.run(app, config, federation)
-    await_nodes(processes, nodes)  # they start while the run is submitted
-    yield from follow_folder(outcomes, link, run_id, processes, 2 * flower.deadline + MARGIN)
+def _records(flower: Flower, processes: Processes, loaded: Loaded, run: Submission) -> Generator[Records]:
+    if flower.superlink is not None:
+        return on_a_connection(processes, run, flower.superlink)
+    if flower.on == "simulation":
+        federation = f"num-supernodes={flower.clients} client-resources-num-cpus=1"
+        return on_our_superlink(processes, run, lambda address: None, federation)
+    return on_our_superlink(
+        processes, run, lambda address: start_nodes(processes, loaded.study, flower.clients, address)
+    )
 
 
-def _on_a_connection(flower: Flower, name: str, processes: Processes, app: Path, config: Path) -> Generator[Records]:
-    """Submit a run to the SuperLink that the user's own Flower configuration names, and follow its log."""
-    mark = {"HALFTRUTH_HOME": str(processes.home)}  # by which our children are found and ended
-    link = SuperLink(name, {**os.environ, **QUIET, **mark})
-    run_id = link.run(app, config, None)
-    try:
-        yield from follow_log(link, run_id, 2 * flower.deadline + MARGIN)
-    except (KeyboardInterrupt, GeneratorExit):
-        link.stop(run_id)
-        raise
-
-
-def _write_config(path: Path, flower: Flower, folder: Folder, loaded: Loaded) -> Path:
+def _write_config(path: Path, flower: Flower, folder: Folder, loaded: Loaded, finished: int) -> Path:
     """The run's configuration as a file: a study is too long for a command line."""
     block = folder.record()["block"] or 0
-    told = write(loaded.study, clients=flower.clients, block=block, deadline=flower.deadline)
+    told = write(loaded.study, clients=flower.clients, block=block, finished=finished, deadline=flower.deadline)
     told[LET_THROUGH] = json.dumps(loaded.theta.tolist())
     path.write_text(toml(told), encoding="utf-8")
     return path

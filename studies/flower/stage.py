@@ -54,8 +54,8 @@ def stage(folder: Path) -> Path:
 
 def declared() -> dict[str, Scalar]:
     """Every key of a run's configuration with a value of its type: Flower takes no other keys."""
-    texts: dict[str, Scalar] = {"study": "", "design": "", LET_THROUGH: ""}
-    return texts | {field.name: field.default for field in fields(RunConfig) if field.default is not MISSING}
+    texts = dict.fromkeys(("study", "design", "task", "finished", LET_THROUGH), "")
+    return {field.name: field.default for field in fields(RunConfig) if field.default is not MISSING} | texts
 
 
 def toml(table: Mapping[str, Scalar]) -> str:

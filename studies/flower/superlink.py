@@ -18,16 +18,19 @@ KERNELS = {
 ATTEMPTS = 3  # a port may be taken between choosing and using it
 
 
-def start_superlink(processes: Processes, outcomes: Path, *, simulation: bool) -> tuple[SuperLink, str]:
+def start_superlink(
+    processes: Processes, outcomes: Path, *, simulation: bool, **variables: str
+) -> tuple[SuperLink, str]:
     """Start a SuperLink that writes outcomes to a folder; returns the connection to it and its address.
 
+    `variables` are in its environment, and in that of the server's app.
     Raises FlowerFailed where it does not listen in time.
     """
     for _ in range(ATTEMPTS):
         port = free_port()
         words = ["flower-superlink", "--insecure", "--host", HOST, "--port", str(port)]
         words += ["--disable-runtime-dependency-installation", *(["--simulation"] if simulation else [])]
-        processes.start("superlink", words, HALFTRUTH_OUTCOMES=str(outcomes), **KERNELS)
+        processes.start("superlink", words, HALFTRUTH_OUTCOMES=str(outcomes), **KERNELS, **variables)
         if wait_until_ready(processes, "superlink", port):
             address = f"{HOST}:{port}"
             _write_connection(processes.home, address)

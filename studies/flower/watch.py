@@ -128,7 +128,9 @@ class _Clock:
     def check(self) -> None:
         """Raise FlowerFailed where nothing came for too long."""
         if time.monotonic() - self._last > self._patience:
-            raise FlowerFailed(f"nothing was heard from the server for {self._patience:g} seconds")
+            raise FlowerFailed(
+                f"nothing was heard from the server for {self._patience:g} seconds, twice the --deadline and a minute"
+            )
 
     def finished(self, link: SuperLink, run: str, processes: Processes) -> bool:
         """Whether Flower calls the run finished: asked when the server's process has gone, and now and then."""

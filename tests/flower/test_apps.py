@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import fields, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, 
 import client.app
 import server.exchange
 from client.labels import Labels
+from client.node_file import build, read_node
 from client.sources.synthetic import write_truth
 from protocol.codec import decode_bundle, decode_reply, decode_task, encode_bundle, encode_refusal, identity
-from protocol.messages import Code, Kind, Refusal
+from protocol.messages import Code, Kind, Refusal, Ties
+from protocol.privacy import Unit
 from protocol.runconfig import read, write
 from protocol.study import Study, cells
 from protocol.trust import Trust
@@ -23,6 +26,10 @@ from server.app import app as server_app
 from server.delivery import read_transcript
 from server.outcome import Outcome
 from server.outcome_record import Lines, cell_name, decode
+from studies.cli import main
+from studies.federate.ask import study_and_task
+from studies.federate.folder import read_facts
+from studies.fit.request import BALL, Request
 from studies.in_process import run_cell
 
 THETA = np.array([1.0, 0.5, 0.0, -0.5, -1.0])
@@ -112,6 +119,17 @@ def test_finished_cells_are_not_asked_again(grid: Any, virtual: Virtual, outcome
     assert sorted(path.name for path in outcomes.iterdir()) == sorted(
         [*(f"{cell_name(cell)}.jsonl" for cell in cells(study, 2)), "done"]
     )
+
+
+def test_cells_that_the_configuration_calls_finished_are_not_asked(grid: Any, virtual: Virtual, outcomes: Path) -> None:
+    """For a SuperLink that is not ours: its server finds no folder of ours."""
+    study = small()
+    config = configured(study, block=2, finished=f"{0b1001:x}")
+    room = grid(virtual(2), config)
+    start(room, config)
+    _, *asked, _ = cells(study, 2)
+    assert len(asked) == 2 and room.pulls == 2
+    assert {path.name for path in outcomes.iterdir()} == {"done", *(f"{cell_name(cell)}.jsonl" for cell in asked)}
 
 
 def test_a_transcript_holds_every_byte_that_arrived_and_no_clear_symbol_of_a_local_arm(
@@ -387,6 +405,41 @@ def test_a_ledger_replays_its_releases(
         part.unlink()
     assert runs[0] == runs[1]
     assert (outcomes / "curator.sqlite").exists()
+
+
+def test_a_ranking_of_files_is_asked_as_one_task(
+    grid: Any, outcomes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes with files and ledgers of their own, labelers protected by a sum; another ledger is another task."""
+    votes, out = tmp_path / "votes.csv", tmp_path / "split"
+    votes.write_text("labeler,item_a,item_b,winner\np1,x,y,x\np1,y,z,y\np2,x,y,y\np3,x,z,tie\n")
+    split = ["--nodes", "2", "--trust", "central", "--unit", "labeler", "--cap", "1"]
+    assert main(["data", "split", str(votes), "--out", str(out), *split]) == 0
+    facts = read_facts(out / "server")
+    delta, ties = Decimal("1e-5"), Ties.COIN
+    request = Request(
+        out, Trust.CENTRAL, Decimal(1), delta, BALL, "mle", out, False, None, ties, unit=Unit.LABELER, cap=1
+    )
+    study, task = study_and_task(request, facts)
+    config = write(study, task=task, clients=2, deadline=5.0, curator="ledger")
+    nodes = [{"config": str(out / name / "node.toml")} for name in ("node-0", "node-1")]
+    for node in nodes:
+        build(read_node(Path(node["config"])), {})  # as at its start, which makes the ledger
+    (cell,) = cells(study)
+    found = []
+    for state in ("one", "one", "another"):
+        (tmp_path / state).mkdir(exist_ok=True)
+        monkeypatch.setenv("HALFTRUTH_STATE", str(tmp_path / state))
+        if state == "another":
+            assert "BUDGET_EXHAUSTED x 2" in fails(grid, config, nodes, None, outcomes)
+            continue
+        start(grid(nodes, config), config)
+        (line,) = (outcomes / f"{cell_name(cell)}.jsonl").read_text("utf-8").splitlines()
+        for name in (f"{cell_name(cell)}.jsonl", "done"):
+            (outcomes / name).unlink()
+        found.append(decode(line, study))
+    assert found[0].theta.tobytes() == found[1].theta.tobytes()
+    assert str(found[0].claim).endswith("per labeler; neighbours: replace all labels of one labeler")
 
 
 def test_the_polling_is_short_at_first_and_bounded() -> None:

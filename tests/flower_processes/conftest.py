@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from protocol.runconfig import DEFAULT_STUDY
 from studies.load import load
 from studies.run import run
 
@@ -22,20 +23,7 @@ STUDY = """
 study = { name = "small", seed = 11, repetitions = 2 }
 problem = { kind = "pairwise", dimension = 4, features = "gaussian", theta = [0.75, 0.25, -0.25, -0.75], bound = 3.0 }
 grid = { n = [200], epsilon = [1.0], delta = [1e-5] }
-arm = [
-  { trust = "clear", estimator = "mle" },
-  { trust = "clear", estimator = "sgd" },
-  { trust = "local", estimator = "debiased-sgd" },
-  { trust = "local", estimator = "debiased" },
-  { trust = "local", estimator = "rr-mle" },
-  { trust = "local", estimator = "rr-map" },
-  { trust = "local", estimator = "naive" },
-  { trust = "central", mechanism = "objective-perturbation-paper", estimator = "mle" },
-  { trust = "central", mechanism = "gaussian-statistic", estimator = "mle" },
-  { trust = "central", mechanism = "gaussian-statistic-clipped", estimator = "mle" },
-  { trust = "none", estimator = "zero" },
-]
-"""
+""" + DEFAULT_STUDY[DEFAULT_STUDY.index("arm = [") :]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

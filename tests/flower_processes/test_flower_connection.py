@@ -8,7 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from studies.flower.nodes import await_nodes, start_nodes
+from protocol.study import cells
+from server.outcome_record import cell_name
+from studies.flower.nodes import start_nodes
 from studies.flower.ports import HOST, free_port
 from studies.flower.processes import private_home
 from studies.flower.superlink import wait_until_ready
@@ -27,9 +29,9 @@ def test_a_running_federation_gives_the_same_numbers(
         port = free_port()
         federation.start("lab", ["flower-superlink", "--insecure", "--host", HOST, "--port", str(port)])
         assert wait_until_ready(federation, "lab", port)
-        await_nodes(federation, start_nodes(federation, load(small).study, 2, f"{HOST}:{port}"))
+        start_nodes(federation, load(small).study, 2, f"{HOST}:{port}").wait()
         (user / "config.toml").write_text(f'[superlink.lab]\naddress = "{HOST}:{port}"\ninsecure = true\n')
-        where = ("--on", "deployment", "--clients", "2", "--superlink", "lab")
+        where = ("--on", "deployment", "--clients", "2", "--superlink", "lab", "--block", "1")
         run = command(*where, FLWR_HOME=str(user))
         code, said = run.end()
         assert code == 0, said
@@ -37,3 +39,13 @@ def test_a_running_federation_gives_the_same_numbers(
         assert table["runtime"].unique().to_pylist() == ["deployment"]
         assert table.drop_columns("runtime").equals(reference)
         federation.check()
+        _, second = sorted((run.out / "parts").glob("*.parquet"))
+        second.unlink()
+        (run.out / "results.parquet").unlink()
+        again = command(*where, "--resume", FLWR_HOME=str(user))
+        code, said = again.end()
+        assert code == 0, said
+        assert pq.read_table(run.out / "results.parquet").equals(table)
+        log = federation.log("lab").read_text("utf-8", "replace")
+        asked = [log.count(f"{cell_name(cell)}: messages so far") for cell in cells(load(small).study, 1)]
+        assert asked == [1, 2], "a finished cell is not asked again"

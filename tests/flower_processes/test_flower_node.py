@@ -86,6 +86,20 @@ def test_a_node_says_that_its_ledger_is_new(
     assert "New ledger" not in told[1]
 
 
+def test_a_node_that_a_federation_here_starts_connects_to_its_superlink(
+    tmp_path: Path, executed: list[list[str]]
+) -> None:
+    """Over the loopback interface, whatever address, certificates and key its file has for elsewhere."""
+    (tmp_path / "node.toml").write_text(TABLE)
+    (tmp_path / "votes.csv").write_text("labeler,item_a,item_b,winner\nann,x,y,x\nbob,x,y,y\n")
+    assert main(["node", "--config", str(tmp_path / "node.toml"), "--port", "9999", "--superlink-port", "8001"]) == 0
+    (words,) = executed
+    assert words[1:] == [
+        *("--superlink", "127.0.0.1:8001", "--node-config", f'config="{tmp_path}/node.toml"', "--insecure"),
+        *("--host", "127.0.0.1", "--port", "9999"),
+    ]
+
+
 def test_a_file_that_cannot_be_used_stops_the_node_before_anybody_asks(
     tmp_path: Path, executed: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,66 +1,61 @@
-"""A file split over the nodes of a real federation gives the clear estimate of the file, bit for bit."""
+"""`halftruth federate` over real processes: what the same nodes say in one process, and nothing left behind."""
 
-import sys
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from client.labeler import Node, answer
-from client.ledger import DiskLedger
-from client.policy import Policy
-from client.sources.loading import read_table
-from protocol.arms import Arm
-from protocol.runconfig import write
-from protocol.store import FeatureStore
-from protocol.study import Cell, Grid, Study
-from protocol.trust import Trust
-from server.evidence import Server
-from server.outcome_record import decode
-from server.rounds import play
 from studies.cli import main
-from studies.flower.nodes import await_nodes
-from studies.flower.ports import free_port
-from studies.flower.processes import Processes, private_home
-from studies.flower.stage import stage, toml
-from studies.flower.superlink import start_superlink
-from studies.flower.watch import follow_folder
 
-ROOT = Path(__file__).parents[2]
 NODES = 3
-DEADLINE = 120.0
+Say = pytest.CaptureFixture[str]
 
 
-def start(processes: Processes, folder: Path, address: str) -> tuple[Path, int]:
-    """A SuperNode for a folder of a split, which is told where the server is."""
-    text = (folder / "node.toml").read_text("utf-8") + f'\n[superlink]\naddress = "{address}"\ninsecure = true\n'
-    file, port = folder / f"{folder.name}.toml", free_port()
-    file.write_text(text, encoding="utf-8")
-    words = [sys.executable, "-m", "studies", "node", "--config", str(file), "--port", str(port)]
-    processes.start(file.stem, words, PYTHONPATH=str(ROOT))
-    return file, port
+def printed(capsys: Say, *words: str) -> dict[str, Any]:
+    """The JSON that a command prints."""
+    capsys.readouterr()
+    code, said = main(words), capsys.readouterr()
+    assert code == 0, said.err
+    found: dict[str, Any] = json.loads(said.out)
+    return found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["first_names.csv", "german_parties_2009.csv"])
-def test_a_deployment_over_split_files(shared_data: Path, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "split", "claim"),
+    [
+        ("cems_choice_ties.csv", ("--trust", "clear"), ()),
+        ("first_names.csv", (), ("--epsilon", "1")),
+        ("german_parties_2009.csv", ("--trust", "central", "--unit", "labeler", "--cap", "10"), ("--epsilon", "1")),
+    ],
+)
+def test_a_deployment_over_split_files(
+    shared_data: Path, tmp_path: Path, capsys: Say, name: str, split: tuple[str, ...], claim: tuple[str, ...]
+) -> None:
+    """Labels that answered a process repeat it in another one, and the curator replays: at no cost, the same bits."""
     path, out = shared_data / "pairwise" / name, tmp_path / "nodes"
-    assert main(["data", "split", str(path), "--nodes", str(NODES), "--out", str(out), "--trust", "clear"]) == 0
-    table = read_table(path, False)
-    n = len(table.pairs)
-    study = Study("split", 0, 1, table.problem, Grid((n,), (), ()), (Arm(Trust.CLEAR, "none", "mle"),))
-    policy = Policy(trusts=frozenset({Trust.CLEAR}))
-    one = Node(table, policy, DiskLedger(tmp_path / "ledger.sqlite"), "os", FeatureStore(None))
-    server = Server(FeatureStore(0), 0)
-    (expected,) = play(study, Cell(n, 0, 1), lambda raws: [answer(raw, one) for raw in raws], server)
-    with private_home(tmp_path / "logs") as processes:
-        outcomes = processes.home / "outcomes"
-        outcomes.mkdir()
-        config = processes.home / "run.toml"
-        config.write_text(toml(write(study, clients=NODES, deadline=DEADLINE)), encoding="utf-8")
-        link, address = start_superlink(processes, outcomes, simulation=False)
-        nodes = dict(start(processes, out / f"node-{index}", address) for index in range(NODES))
-        run = link.run(stage(processes.home / "app"), config, None)
-        await_nodes(processes, nodes)
-        ((_, lines),) = follow_folder(outcomes, link, run, processes, 2 * DEADLINE)
-    (found,) = (decode(line, study) for line in lines)
-    assert found.theta.tobytes() == expected.theta.tobytes()
+    assert main(["data", "split", str(path), "--nodes", str(NODES), "--out", str(out), *split]) == 0
+    state = ("--state", str(tmp_path / "state")) if "central" in split else ()
+    words = ("federate", str(out / "server"), "--nodes", str(out), "--json", *claim, *state)
+    found = printed(capsys, *words, "--deadline", "120")
+    assert not (out / "logs").exists()
+    assert found == printed(capsys, *words, "--on", "in-process")
+    if claim:
+        assert (found["claimed_epsilon"], found["coins"]) == (1.0, "os")
+        assert found["unit"] == ("labeler" if "--cap" in split else "label")
+        return
+    own = {"notes", "state", "charged_labels"}
+    fitted = printed(capsys, "fit", str(path), "--trust", "clear", "--json")
+    assert {k: v for k, v in found.items() if k not in own} == {k: v for k, v in fitted.items() if k not in own}
+
+
+@pytest.mark.slow
+def test_a_node_that_does_not_start_ends_the_federation_by_name(shared_data: Path, tmp_path: Path, capsys: Say) -> None:
+    path, out = shared_data / "pairwise" / "first_names.csv", tmp_path / "nodes"
+    assert main(["data", "split", str(path), "--nodes", "2", "--out", str(out)]) == 0
+    (out / "node-1" / "votes.csv").unlink()
+    assert main(["federate", str(out / "server"), "--nodes", str(out), "--epsilon", "1", "--deadline", "60"]) == 1
+    said = capsys.readouterr().err
+    assert "node-1 ended" in said and "node-1.log" in said
+    assert "votes.csv" in (out / "logs" / "node-1.log").read_text("utf-8")

@@ -11,11 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.arms import Arm
+from protocol.codec import encode_task
+from protocol.messages import Mechanism, Runs, Task, Ties
+from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.runconfig import DEFAULT_STUDY, RunConfig, read, write
 from protocol.strict import StudyError
 from protocol.study import Grid, Study, cells
 from protocol.study_file import parse
+from protocol.trust import Trust
 
 TOML = Path(__file__).resolve().parents[2] / "studies" / "toml"
 
@@ -85,10 +90,33 @@ def test_given_features_travel_by_value(problem: Problem) -> None:
 
 
 def test_the_whole_configuration_comes_out_as_it_went_in() -> None:
-    config = write(read({}).study, clients=3, block=2, deadline=7.5, mode="live", curator="ledger")
+    config = write(read({}).study, clients=3, block=2, finished=2, deadline=7.5, mode="live", curator="ledger")
     again = read({**config, "truth": "not looked at"})
+    assert again.finished == 2 and [cell.first_repetition for cell in again.missing()] == [0]
     assert (again.clients, again.block, again.deadline, again.mode, again.curator) == (3, 2, 7.5, "live", "ledger")
     assert all(isinstance(value, str | int | float | bool) for value in config.values())
+
+
+def test_a_task_says_more_than_a_study() -> None:
+    """Rows, ties, and whose a row is; the pairs travel once, in the task."""
+    pairs = np.array([[0, 1], [2, 0], [1, 2]], dtype=np.int32)
+    study = read({}).study
+    study = replace(
+        study, repetitions=1, problem=Problem(3, "items", True, None, pairs), grid=Grid((3,), (Decimal(1),), ())
+    )
+    study = replace(study, arms=(Arm(Trust.LOCAL, "randomized-response", "rr-mle"),))
+    menu = (Mechanism.of("randomized-response", epsilon=Decimal(1)),)
+    claim = (Trust.LOCAL, Unit.LABEL, study.problem, menu, 3, Decimal(1), None)
+    task = Task(bytes(32), *claim, 0, 1, rows=Runs.of([0, 2]), ties=Ties.COIN)
+    config = write(study, task=task)
+    assert config["design"] == ""
+    again = read(config)
+    assert again.task is not None and encode_task(again.task) == encode_task(task)
+    assert again.study.fingerprint == study.fingerprint
+    with pytest.raises(StudyError, match="task: expected the one cell of the study"):
+        read(write(replace(study, repetitions=2), task=task))
+    with pytest.raises(StudyError, match="under the trust model of its arms"):
+        read(write(study, task=replace(task, trust=Trust.CLEAR)))
 
 
 def test_nothing_said_is_a_small_study_of_all_arms() -> None:
@@ -113,6 +141,12 @@ def test_nothing_said_is_a_small_study_of_all_arms() -> None:
         ({"deadline": True}, r"deadline: expected seconds > 0"),
         ({"mode": "fast"}, r"mode: expected one of"),
         ({"curator": "none"}, r"curator: expected one of"),
+        ({"finished": "2"}, r"finished: expected a hexadecimal number of 1 bits"),
+        ({"finished": "01"}, r"finished: expected a hexadecimal number"),
+        ({"finished": "-1"}, r"finished: expected a hexadecimal number"),
+        ({"finished": 1}, r"finished: expected a string"),
+        ({"task": "AAAA"}, r"task: expected the bytes of a task in base64"),
+        ({"task": "?"}, r"task: expected the bytes of a task in base64"),
         ({"study": 7}, r"study: expected a string"),
         ({"study": "[study"}, r"study: expected TOML"),
         ({"study": DEFAULT_STUDY.replace("bound = 3.0", "theta = [1.0]")}, "unknown key 'theta'"),

@@ -32,7 +32,7 @@ def test_help_loads_no_library() -> None:
     assert time.perf_counter() - began < 3  # 0.05 s on an idle machine
 
 
-@pytest.mark.parametrize("words", [["run", "--help"], ["report", "--help"]])
+@pytest.mark.parametrize("words", [["run", "--help"], ["report", "--help"], ["federate", "--help"]])
 def test_every_command_shows_an_example(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of(*words) == 0
     assert f"halftruth {words[0]} " in capsys.readouterr().out.split("examples:")[1]
@@ -53,6 +53,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "{study}", "--out", "{out}", "--jobs", "0"], "at least 1"),
         (["run", "{study}", "--out", "{out}", "--clients", "many"], "at least 1"),
         (["run", "{study}", "--out", "{out}", "--on", "moon"], "in-process"),
+        (["run", "{study}", "--out", "{out}", "--deadline", "5"], "--on deployment, got --on in-process"),
+        (["run", "{study}", "--out", "{out}", "--on", "deployment", "--deadline", "nan"], "expected seconds > 0"),
+        (["federate", "{out}", "--nodes", "{out}", "--superlink", "lab"], "not allowed with argument --nodes"),
+        (["federate", "{out}"], "one of the arguments --nodes --superlink is required"),
+        (["federate", "{out}", "--nodes", "{out}", "--deadline", "0"], "expected seconds > 0"),
+        (["federate", "{out}", "--nodes", "{out}"], "make one with halftruth data split"),
         (["run", "{study}", "--out", "{out}", "--resume", "--overwrite"], "got both"),
         (["run", "{study}", "--out", "{out}", "--set", "grid.epsilom=[1]"], "did you mean 'epsilon'"),
         (["report", "{out}"], "study.json"),

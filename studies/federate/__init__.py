@@ -1,0 +1,124 @@
+"""`halftruth federate`: a ranking from files that stay on their nodes; the server knows public facts only."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from protocol.runconfig import DEADLINE
+from protocol.strict import StudyError
+from protocol.trust import SIGHT, Trust
+from studies.cli import seconds
+from studies.fit import read_request
+from studies.fit.claim import TIES, UNITS
+from studies.fit.request import AUTO, WAYS, Request
+from studies.terminal import print_line
+
+if TYPE_CHECKING:  # a command's --help need not wait for the server's kernels
+    from studies.federate.facts import Facts
+    from studies.federate.rooms import Where
+
+ON = ("deployment", "in-process")
+EXAMPLES = """\
+examples:
+  halftruth data split votes.csv --nodes 4 --out nodes
+  halftruth federate nodes/server --nodes nodes --epsilon 1                 starts and ends a whole federation here
+  halftruth federate nodes/server --nodes nodes --epsilon 1 --on in-process     a quick look: the same, in one process
+  halftruth federate server --superlink lab --epsilon 1         nodes that run halftruth node somewhere, through the
+                                                                connection "lab" of your Flower configuration
+
+SERVER is the folder of public facts that halftruth data split made: which items each row compares, and under which
+trust model and unit the nodes of this split answer. Nodes decide for themselves: by their own files, ledgers and coins.
+With --trust central the curator's noise is in --state before anyone sees a result (with --superlink in the folder that
+HALFTRUTH_STATE names on the server's machine). Running again gives the same result at no cost."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of `halftruth federate`: those of a fit that a server can know, and where the nodes are."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
+    parser.add_argument("server", metavar="SERVER", help="the server's folder of a split")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--nodes", metavar="DIR", help="start the nodes of a split: DIR/node-0, DIR/node-1, ...")
+    where.add_argument(
+        "--superlink", metavar="NAME", help="ask nodes that run, by a connection of your Flower configuration"
+    )
+    parser.add_argument("--on", choices=ON, default=ON[0], help="runtime of --nodes: processes (default), or this one")
+    parser.add_argument("--deadline", metavar="S", type=seconds, help=f"seconds that nodes have ({DEADLINE:g})")
+    parser.add_argument("--trust", choices=[trust.label for trust in SIGHT], help="what nodes answer (as split)")
+    parser.add_argument("--epsilon", metavar="E", help="level for each label, or each labeler; needed unless clear")
+    parser.add_argument("--delta", metavar="D", help="slack of the central guarantee (1e-5)")
+    parser.add_argument(
+        "--bound", metavar="B", default=AUTO, help="scores of norm at most B, or none (clear: none; else 2 sqrt(items))"
+    )
+    parser.add_argument("--ties", choices=list(TIES), help="a coin (default under a claim), half a win, or left out")
+    parser.add_argument("--unit", choices=list(UNITS), help="what the claim protects (as split)")
+    parser.add_argument("--cap", metavar="M", help="how many labels of a labeler count (as split)")
+    local = WAYS[Trust.LOCAL][1]
+    parser.add_argument("--estimator", choices=local, help=f"for --trust local ({local[0]})")
+    parser.add_argument("--state", metavar="DIR", help="folder of the curator's ledger (the user's state folder)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run `halftruth federate`: exit code 0 done, 1 no estimate; StudyError is wrong use."""
+    from client.ledger_store import LedgerUnavailable
+    from client.node_file import NodeFileError
+    from client.sources.reading import SourceError
+    from server.estimators.newton import EstimationError
+    from server.release_file import LedgerError
+    from server.rounds import RoundFailed
+    from studies.failure import RunFailed
+    from studies.federate.ask import study_and_task
+    from studies.federate.folder import read_facts
+    from studies.federate.rooms import ask
+    from studies.fit.round import CURATOR, Fit, warnings
+    from studies.fit.show import as_json, show
+
+    facts = read_facts(Path(args.server))
+    request = read_terms(args, facts)
+    study, task = study_and_task(request, facts)
+    try:
+        outcome = ask(study, task, facts.nodes, _where(args), request.state)
+    except NodeFileError as error:
+        raise StudyError(str(error)) from None
+    except (EstimationError, LedgerError, LedgerUnavailable, RoundFailed, RunFailed, SourceError) as error:
+        print(f"halftruth: {error}", file=sys.stderr)
+        return 1
+    found = Fit(request, facts, task, outcome, study.problem.bound, warnings(facts, outcome), charged=None)
+    if args.json:
+        print(as_json(found))
+    else:
+        show(found)
+        if request.trust is Trust.CENTRAL and args.nodes:
+            print_line(f"The curator's ledger, which keeps the release: {request.state / CURATOR}")
+    return 0
+
+
+def read_terms(args: argparse.Namespace, facts: "Facts") -> Request:
+    """The flags as a checked request; what they leave open is as the split says. Raises StudyError."""
+    terms = facts.terms
+    agreed = {"trust": terms.trust.label, "unit": terms.unit.label, "cap": str(terms.cap) if terms.cap else None}
+    for flag, value in agreed.items():
+        if getattr(args, flag) not in (None, value):
+            raise StudyError(
+                f"--{flag} {getattr(args, flag)}: the nodes of this split answer {terms}: leave it out, or split again"
+            )
+    if args.ties == "drop" and facts.ties is None:
+        raise StudyError(
+            "--ties drop: which answers are missing would tell which are ties: use coin, or split the file with "
+            "--ties-public if that is no secret"
+        )
+    if args.state is not None and (args.superlink or terms.trust is not Trust.CENTRAL):
+        raise StudyError("--state: only for the curator of --trust central that is started here: leave it out")
+    fixed = {"file": args.server, "ties_public": terms.ties_public, "public_data": False, "coins": "os", "seed": None}
+    return read_request(argparse.Namespace(**vars(args) | agreed | fixed | {"compare": False, "hold_out": None}))
+
+
+def _where(args: argparse.Namespace) -> "Where":
+    from studies.federate.rooms import Where
+
+    if args.on == "in-process" and (args.superlink or args.deadline):
+        raise StudyError("--on in-process: expected --nodes with it, and no --deadline")
+    nodes = None if args.nodes is None else Path(args.nodes)
+    return Where(nodes, args.superlink, args.on == "in-process", args.deadline or DEADLINE)
