@@ -14,7 +14,7 @@ from studies.theory.sandwich import Theory
 EXAMPLES = """\
 examples:
   halftruth plan --error 0.1 --epsilon 1 --trust local            how many labels?
-  halftruth plan --error 0.1 --labels 20000 --trust central       how little privacy must do?
+  halftruth plan --error 0.1 --labels 20000 --trust central       which epsilon is enough?
   halftruth plan --labels 20000 --epsilon 1                       how large is the error?
   halftruth plan --error 0.1 --epsilon 1 --study studies/toml/quick.toml
   halftruth plan --error 0.1 --epsilon 1 --features sphere --dimension 3 --theta 1,0,-1 --sum-zero --bound 3

@@ -18,7 +18,7 @@ LEAST_EPSILON, LARGEST_EPSILON = Decimal("1e-6"), Decimal(40)
 DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 
 # Where the formula stops to hold, measured: see docs/PLANNING.md.
-LARGEST_SCORE_ERROR = 0.4
+LARGEST_SCORE_ERROR = 0.35
 LEAST_LABELS_A_COORDINATE = 50
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from studies.report.bounds import lower_bounds
 from studies.report.view import View
 
 _COINS = {
@@ -23,6 +24,8 @@ def facts(view: View, record: Mapping[str, Any]) -> Iterator[str]:
     numerics = {record["numerics"], *(session["numerics"] for session in record["sessions"])}
     mixed = "" if len(numerics) == 1 else " (mixed: last bits may differ between repetitions)"
     yield f"Numerics fingerprint: {', '.join(sorted(numerics))}{mixed}."
+    for bound in lower_bounds(view):
+        yield f"Lower bound, {bound.trust.label}: constant c = {bound.fitted.constant:.3g}, {bound.fitted}."
     counts = Counter(warning for warnings in view.table["warnings"].to_pylist() for warning in warnings)
     for warning, count in sorted(counts.items()):
         yield f"Warning in {count:,} of {len(view.table):,} estimates: {warning}."

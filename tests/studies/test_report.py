@@ -48,7 +48,13 @@ def test_the_report_command_makes_every_file(
     shutil.copytree(finished, out)
     assert main(["report", str(out)]) == 0
     said = capsys.readouterr().out
-    for fact in ("per label; neighbours: replace one label", "protect nobody", "Numerics fingerprint: ", "the ball"):
+    for fact in (
+        "per label; neighbours: replace one label",
+        "protect nobody",
+        "Numerics fingerprint: ",
+        "the ball",
+        "fitted at n = 1,000.",
+    ):
         assert fact in said
     for stem in ("error_by_n", "error_by_n_epsilon_0.5", "error_by_n_epsilon_2", "error_by_epsilon"):
         assert (out / "figures" / f"{stem}.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
