@@ -1,5 +1,6 @@
 """Arms: whom labelers trust, what is done to labels, how the server estimates; and what can go together."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
@@ -31,14 +32,15 @@ class Known(NamedTuple):
 # (trust, estimator) -> what it knows. `None` as trust: nobody sends anything.
 ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (None, "zero"): Known(),
-    (Trust.CLEAR, "mle"): Known(frozenset({"ridge"})),
-    (Trust.CLEAR, "sgd"): Known(frozenset({"step"})),
-    (Trust.LOCAL, "debiased-sgd"): Known(frozenset({"step"})),
-    (Trust.LOCAL, "debiased"): Known(frozenset({"ridge"})),
-    (Trust.LOCAL, "rr-mle"): Known(),
+    (Trust.CLEAR, "mle"): Known(frozenset({"ridge", "tau", "interval"})),
+    (Trust.CLEAR, "sgd"): Known(frozenset({"step", "averaging"})),
+    (Trust.LOCAL, "debiased-sgd"): Known(frozenset({"step", "averaging"})),
+    (Trust.LOCAL, "debiased"): Known(frozenset({"ridge", "tau", "interval"})),
+    (Trust.LOCAL, "one-step"): Known(frozenset({"interval"})),
+    (Trust.LOCAL, "rr-mle"): Known(frozenset({"interval"})),
     (Trust.LOCAL, "rr-map"): Known(frozenset({"tau"})),
-    (Trust.LOCAL, "naive"): Known(frozenset({"ridge"})),
-    (Trust.CENTRAL, "mle"): Known(frozenset({"ridge", "radius", "norm"})),
+    (Trust.LOCAL, "naive"): Known(frozenset({"ridge", "tau"})),
+    (Trust.CENTRAL, "mle"): Known(frozenset({"ridge", "tau", "radius", "norm"})),
 }
 
 
@@ -51,12 +53,25 @@ class OptionRule(NamedTuple):
 
 
 OPTIONS: dict[str, OptionRule] = {
+    "averaging": OptionRule(frozenset({"last", "half", "all"}), number=False),
+    "interval": OptionRule(frozenset({"wald", "bootstrap"}), number=False),
     "norm": OptionRule(frozenset({"projected", "unprojected"}), number=False),
     "radius": OptionRule(),
-    "ridge": OptionRule(zero=True),
+    "ridge": OptionRule(frozenset({"tempered"}), zero=True),
     "step": OptionRule(frozenset({"pilot", "oracle"})),
-    "tau": OptionRule(),
+    "tau": OptionRule(frozenset({"bound", "marginal"})),
 }
+
+
+def conflict(estimator: str, options: Mapping[str, Option], ball: bool) -> str | None:
+    """Why options of an arm do not go together, with or without a ball; None where they do."""
+    if "step" in options and options.get("averaging", "last") != "last":
+        return "expected no step beside averaging, whose steps are its own"
+    if "tau" in options and estimator != "rr-map" and options.get("ridge") != "tempered":
+        return 'expected ridge = "tempered" beside tau: nothing else uses it'
+    if options.get("tau") == "bound" and not ball:
+        return 'expected a bound in [problem] for tau = "bound"'
+    return None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from protocol import strict
-from protocol.arms import CENTRAL, ESTIMATORS, MECHANISMS, OPTIONS, Arm, Option
+from protocol.arms import CENTRAL, ESTIMATORS, MECHANISMS, OPTIONS, Arm, Option, conflict
 from protocol.decimals import decimal, delta, epsilon
 from protocol.problem import DRAWN, Problem
 from protocol.strict import StudyError
@@ -88,8 +88,10 @@ def _arm(content: Any, place: str, problem: Problem) -> Arm:
         place,
         ESTIMATORS[trust, estimator].options - (frozenset() if CENTRAL.get(mechanism, True) else {"radius"}),
     )
-    read = tuple((key, _option(key, options[key], f"[{place}] {key}")) for key in sorted(options))
-    return Arm(trust, mechanism, estimator, read)
+    read = {key: _option(key, options[key], f"[{place}] {key}") for key in sorted(options)}
+    if reason := conflict(estimator, read, problem.bound is not None):
+        raise StudyError(f"[{place}] {reason}")
+    return Arm(trust, mechanism, estimator, tuple(read.items()))
 
 
 def _option(key: str, value: Any, place: str) -> Option:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.channel import TOTAL
+from protocol.coins import Address, Stream
 from protocol.features import row_bound
 from protocol.grid import exponent, to_integers
 from protocol.messages import Coins, Task
@@ -57,7 +58,8 @@ def evidence(server: Server, heard: Heard, designs: Designs) -> Evidence:
         contrast = (asked.table[0][0] - asked.table[0][1]) / TOTAL
     # On the grid, halves included: exact, in whatever order a library adds.
     half_sum = wins(symbols) @ design.rows - 0.5 * design.total
-    return Evidence(design.rows, None, symbols, half_sum, contrast, flip, noise_stddev=0.0, features=design.features)
+    coins = Address(server.seed, Stream.BOOTSTRAP, task.n, designs.repetition)
+    return Evidence(design.rows, None, symbols, half_sum, contrast, flip, 0.0, design.features, coins)
 
 
 def _released(server: Server, heard: Heard, designs: Designs) -> Evidence:

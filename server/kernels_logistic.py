@@ -1,4 +1,4 @@
-"""Compiled passes of the logistic family: the cumulant A(u), its two derivatives, and one-pass gradient descent.
+"""Compiled passes of the logistic family: the cumulant A(u) and its two derivatives.
 
 A(u) = (1/n) sum_i w_i log(2 cosh(z_i / 2)), z_i = u . x_i, is the label-free part of every loss that sees labels
 through one sum. Rows come as v_i = w_i x_i with scales 1 / w_i, an empty array where all weights are one.
@@ -10,7 +10,6 @@ import numpy as np
 
 from server.kernels import TILE, Array, add_moments, add_sums, average, compiled, fill_index, fold, sum_of_logs
 from server.kernels_elementary import exp_nonpositive, log_one_plus
-from server.kernels_solve import project_on_ball
 
 
 @compiled
@@ -21,7 +20,19 @@ def cumulant(columns: Array, scales: Array, u: Array) -> tuple[float, Array, Arr
     Source: Chowdhury, Zhou, Natarajan 2024, equation (5), in the form derived in docs/ESTIMATORS.md.
     """
     p, n = columns.shape
-    gradient, hessian, value = np.zeros(p), np.zeros((p, p)), 0.0
+    gradient, hessian = np.zeros(p), np.zeros((p, p))
+    value = add_cumulant(columns, scales, u, 0.0, gradient, hessian)
+    average(gradient, hessian, n)
+    return value / n, gradient, hessian
+
+
+@compiled
+def add_cumulant(columns: Array, scales: Array, u: Array, value: float, gradient: Array, hessian: Array) -> float:
+    """Add the sums over some rows, of the Hessian the lower triangle; the new sum of values comes back.
+
+    Rows that come in parts of whole tiles, one after the other, give the bits of all at once.
+    """
+    n = columns.shape[1]
     z, slope, curvature = np.empty(TILE), np.empty(TILE), np.empty(TILE)
     first, second = np.empty(TILE), np.empty(TILE)
     for start in range(0, n, TILE):
@@ -36,8 +47,7 @@ def cumulant(columns: Array, scales: Array, u: Array) -> tuple[float, Array, Arr
         value += fold(second, count)
         add_sums(columns, start, slope[:count], first, gradient)
         add_moments(columns, start, curvature[:count], first, second, hessian)
-    average(gradient, hessian, n)
-    return value / n, gradient, hessian
+    return value
 
 
 @compiled
@@ -71,32 +81,3 @@ def variances(columns: Array, scales: Array, u: Array) -> Array:
         s = 1.0 / (1.0 + t)
         result[i] = t * s * s
     return result
-
-
-@compiled
-def residual(z: float, symbol: float, contrast: float, flip: float) -> float:
-    """Un-normalised de-biased residual c sigma(z) - (symbol - flip): equation (10) per unit of v; symbol 0 or 1."""
-    t = exp_nonpositive(-abs(z))
-    sigma = (1.0 if z >= 0.0 else t) / (1.0 + t)
-    return contrast * sigma - (symbol - flip)
-
-
-@compiled
-def descend_once(columns: Array, symbols: Array, contrast: float, flip: float, alpha: float, bound: float) -> Array:
-    """Last iterate of one pass of projected gradient descent from 0, in row order.
-
-    u <- Proj(u - eta_t g_t), g_t = residual(u . v_t, symbol_t) v_t, eta_t = 1 / (alpha contrast t).
-    Source: Chowdhury, Zhou, Natarajan 2024, equation (10) and Algorithm 1.
-    """
-    p, n = columns.shape
-    u = np.zeros(p)
-    for t in range(n):
-        rate = 1.0 / (alpha * contrast * (t + 1.0))
-        z = 0.0
-        for j in range(p):
-            z += u[j] * columns[j, t]
-        step = rate * residual(z, symbols[t], contrast, flip)
-        for j in range(p):
-            u[j] -= step * columns[j, t]
-        project_on_ball(u, bound)
-    return u

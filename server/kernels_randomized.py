@@ -19,8 +19,30 @@ def likelihood(
     Source: Chowdhury, Zhou, Natarajan 2024, equation (3).
     """
     p, n = columns.shape
+    gradient, information = np.zeros(p), np.zeros((p, p))
+    value = add_likelihood(columns, signs, contrast, flip, observed, u, 0.0, gradient, information)
+    average(gradient, information, n)
+    return value / n, gradient, information
+
+
+@compiled
+def add_likelihood(
+    columns: Array,
+    signs: Array,
+    contrast: float,
+    flip: float,
+    observed: bool,
+    u: Array,
+    value: float,
+    gradient: Array,
+    information: Array,
+) -> float:
+    """Add the sums over some rows, of second derivatives the lower triangle; the new sum of values comes back.
+
+    Rows that come in parts of whole tiles, one after the other, give the bits of all at once.
+    """
+    n = columns.shape[1]
     halvings = 3 if flip > 1e-25 else 0  # products of eleven factors q >= flip must not underflow
-    gradient, information, value = np.zeros(p), np.zeros((p, p)), 0.0
     z, slope, curvature = np.empty(TILE), np.empty(TILE), np.empty(TILE)
     first, second = np.empty(TILE), np.empty(TILE)
     for start in range(0, n, TILE):
@@ -31,8 +53,7 @@ def likelihood(
         value -= sum_of_logs(first, count, halvings)
         add_sums(columns, start, slope[:count], first, gradient)
         add_moments(columns, start, curvature[:count], first, second, information)
-    average(gradient, information, n)
-    return value / n, gradient, information
+    return value
 
 
 @compiled
@@ -56,3 +77,14 @@ def likelihood_tile(
         else:
             curvature[i] = (scaled / large) * (scaled / small)
         first[i] = chosen * s
+
+
+@compiled
+def chances(columns: Array, contrast: float, flip: float, u: Array) -> Array:
+    """P(report = 1) = flip + contrast sigma(u . v_i) of every row, shape (n,)."""
+    result = np.empty(columns.shape[1])
+    fill_index(columns, 0, u, result)
+    for i in range(result.size):
+        t = exp_nonpositive(-abs(result[i]))
+        result[i] = flip + contrast * ((1.0 if result[i] >= 0.0 else t) / (1.0 + t))
+    return result

@@ -100,8 +100,15 @@ def warnings(heard: Heard) -> list[str]:
 
 
 def interval(problem: Problem, estimate: Estimate) -> tuple[Vector, Vector | None, Vector | None]:
-    """theta and its 95 % Wald interval, theta_j +- 1.96 sqrt([Q C Q^T]_jj); no interval where C is unknown."""
+    """theta and its 95 % interval, theta_j +- 1.96 sqrt([Q C Q^T]_jj), or from quantile to quantile of replicas.
+
+    None where neither is known. Of r replicas the k-th smallest and largest, k = (r + 1) / 40.
+    """
     theta = full(problem, estimate.u)
+    if estimate.replicas is not None:
+        ordered = np.sort(full(problem, estimate.replicas), axis=0)
+        outside = (len(ordered) + 1) // 40 - 1
+        return theta, ordered[outside], ordered[-1 - outside]
     if estimate.covariance is None:
         return theta, None, None
     variance = full(problem, full(problem, estimate.covariance).T).diagonal()  # of Q C Q^T

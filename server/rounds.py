@@ -1,7 +1,9 @@
 """The round loop, free of any runtime: what is asked, and what is done with the answers, in this order."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 
@@ -89,11 +91,6 @@ def listen(tasks: list[Task], ask: Ask, check: Check = complete) -> dict[Task, H
 
 def options(problem: Problem, arm: Arm) -> Options:
     """An arm's options as estimators take them."""
-    values = dict(arm.options)
-    step = values.get("step", "pilot")
-    return Options(
-        bound=np.inf if problem.bound is None else float(problem.bound),
-        step=step if isinstance(step, str) else float(step),
-        tau=float(values.get("tau", Decimal(1))),
-        ridge=float(values.get("ridge", Decimal(0))),
-    )
+    values: dict[str, Any] = {key: float(value) if isinstance(value, Decimal) else value for key, value in arm.options}
+    known = {field.name: values[field.name] for field in fields(Options) if field.name in values}
+    return Options(bound=np.inf if problem.bound is None else float(problem.bound), **known)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from server.estimators.base import Estimate, Options
 from server.estimators.minimiser import debiased, mle, naive
-from server.estimators.randomized import rr_map, rr_mle
+from server.estimators.randomized import one_step, rr_map, rr_mle
 from server.estimators.sgd import debiased_sgd, sgd
 from server.estimators.workspace import Workspace
 
@@ -15,6 +15,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "sgd": sgd,
     "debiased-sgd": debiased_sgd,
     "debiased": debiased,
+    "one-step": one_step,
     "rr-mle": rr_mle,
     "rr-map": rr_map,
     "naive": naive,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from protocol.coins import Address
 from protocol.terms import TIE
 from server.estimators.features import Features
 
@@ -21,7 +22,7 @@ class Evidence:
     central model; half_sum (p,):
     sum_i (y_i - 1/2) v_i of what was reported, with the curator's noise of `noise_stddev` per coordinate;
     contrast = keep - flip and flip: the channel that the server asked for, 1 and 0 for clear labels; features: the same
-    rows arranged for the kernels, where they are at hand.
+    rows arranged for the kernels, where they are at hand; coins: where a bootstrap finds its own.
     Raises ValueError for a wrong shape or dtype, a value that is not finite, or a channel that is none.
     """
 
@@ -33,6 +34,7 @@ class Evidence:
     flip: float
     noise_stddev: float
     features: Features | None = field(default=None, repr=False)
+    coins: Address | None = None
 
     def __post_init__(self) -> None:
         if self.rows.ndim != 2 or 0 in self.rows.shape:
@@ -62,34 +64,38 @@ class Evidence:
 class Options:
     """How to estimate.
 
-    bound: radius of the ball ||u|| <= bound, inf for none; step of gradient descent: "pilot" or the number alpha;
-    tau: prior standard deviation of rr-map; ridge: adds ridge ||u||^2 / 2 to the mean loss.
-    Raises ValueError for bound <= 0, alpha <= 0, tau <= 0, ridge < 0, and for values that are not numbers.
+    bound: radius of the ball ||u|| <= bound, inf for none; ridge: adds ridge ||u||^2 / 2 to the mean loss, "tempered"
+    for what a Gaussian prior N(0, tau^2 I) and the noise of privacy ask for; tau: that prior's standard deviation,
+    "bound" for bound / sqrt(p), "marginal" for the likeliest; step of the last iterate: "pilot" or the number alpha;
+    averaging of iterates: "last" (none), "half" or "all"; interval: "wald", or "bootstrap" of the reports.
+    Raises ValueError for bound <= 0, alpha <= 0, tau <= 0, ridge < 0, for other words, and for values that are not
+    numbers.
     """
 
     bound: float
     step: str | float = "pilot"
-    tau: float = 1.0
-    ridge: float = 0.0
+    tau: str | float = 1.0
+    ridge: str | float = 0.0
+    averaging: str = "last"
+    interval: str = "wald"
 
     def __post_init__(self) -> None:
         if not self.bound > 0.0:
             raise ValueError(f"expected bound > 0 (inf for no ball), got {self.bound}")
-        if isinstance(self.step, str):
-            if self.step != "pilot":
-                raise ValueError(f'expected step = "pilot" or a number > 0, got {self.step!r}')
-        elif not 0.0 < self.step < math.inf:
-            raise ValueError(f'expected step = "pilot" or a number > 0, got {self.step}')
-        if not 0.0 < self.tau < math.inf:
-            raise ValueError(f"expected a finite tau > 0, got {self.tau}")
-        if not 0.0 <= self.ridge < math.inf:
-            raise ValueError(f"expected a finite ridge >= 0, got {self.ridge}")
+        _check_option("step", self.step, ("pilot",))
+        _check_option("tau", self.tau, ("bound", "marginal"))
+        _check_option("ridge", self.ridge, ("tempered",), zero=True)
+        _check_option("averaging", self.averaging, ("last", "half", "all"), zero=None)
+        _check_option("interval", self.interval, ("wald", "bootstrap"), zero=None)
+        if self.tau == "bound" and math.isinf(self.bound):
+            raise ValueError('expected a finite bound for tau = "bound", got none: give tau a number')
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """u (p,), its plug-in covariance (p, p) or None where no valid interval is known, and how it was found.
 
+    replicas (r, p): the estimates of resampled reports, in whose quantiles an interval ends; None for a Wald interval.
     iterations: passes or steps over all rows; decrement: the last Newton decrement, NaN where there is none.
     """
 
@@ -99,6 +105,7 @@ class Estimate:
     warnings: tuple[str, ...]
     iterations: int
     decrement: float
+    replicas: NDArray[np.float64] | None = None
 
 
 def wins(symbols: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -113,3 +120,12 @@ def _check_array(name: str, values: NDArray[np.generic], dtype: type[np.generic]
         )
     if not np.isfinite(values).all():
         raise ValueError(f"expected finite {name}, got NaN or inf")
+
+
+def _check_option(name: str, value: str | float, words: tuple[str, ...], zero: bool | None = False) -> None:
+    """Refuse other words, and numbers that are not > 0, or >= 0 where `zero`; None: any number."""
+    if isinstance(value, str) or zero is None:
+        if value not in words:
+            raise ValueError(f"expected {name} out of {words}{'' if zero is None else ' or a number'}, got {value!r}")
+    elif not (0.0 < value < math.inf or (zero and value == 0.0)):
+        raise ValueError(f"expected a finite {name} {'>=' if zero else '>'} 0, got {value}")

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from server.estimators.base import Estimate
 from server.estimators.newton import Minimum
 from server.kernels import Array
@@ -24,24 +26,30 @@ def sandwich(bread: Array, meat: Array, count: int) -> Array:
     return 0.5 * (covariance + covariance.T)
 
 
-def refuse_biased(covariance: Array, bread: Array, ridge: float, u: Array) -> None:
-    """Raise NoInterval where the ridge shifts the estimate, by bread^-1 ridge u, further than sampling noise allows."""
+def refuse_biased(covariance: Array, bread: Array, ridge: float, u: Array, width: float = 0.0) -> None:
+    """Raise NoInterval where the ridge shifts the estimate, by bread^-1 ridge u, further than sampling noise allows.
+
+    That u happens to be small proves nothing: a ridge that stands for a prior of a `width` must not shift a typical u
+    either.
+    """
     if ridge == 0.0:
         return
     precision, definite = inverse(covariance, 0.0)
     if not definite:
         raise NoInterval("the features do not span the space")
-    shift = inverse(bread, 0.0)[0] @ (ridge * u)
-    if math.sqrt(shift @ precision @ shift) > _LARGEST_BIAS:
+    pull = ridge * inverse(bread, 0.0)[0]
+    own = u @ pull @ precision @ pull @ u
+    typical = width**2 * float(np.trace(pull @ precision @ pull))
+    if math.sqrt(max(own, typical)) > _LARGEST_BIAS:
         raise NoInterval("the ridge shifts the estimate by more than a quarter of a standard error")
 
 
-def with_interval(minimum: Minimum, covariance: Callable[[], Array] | None) -> Estimate:
+def with_interval(minimum: Minimum, covariance: Callable[[], Array] | None, notes: tuple[str, ...] = ()) -> Estimate:
     """The estimate at a minimum, with a covariance where an interval from it is valid, else a warning that says why.
 
-    Without a function `covariance` no interval is claimed, and none is missed.
+    Without a function `covariance` no interval is claimed, and none is missed. `notes` come first.
     """
-    warnings, found = [], None
+    warnings, found = [*notes], None
     if not minimum.converged:
         warnings.append(f"not converged after {minimum.iterations} steps: decrement {minimum.decrement:.1e}")
     try:

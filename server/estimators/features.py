@@ -17,15 +17,8 @@ _SAMPLE = 2048  # rows on which a fit starts, where there are four times as many
 _NONE = np.empty(0)
 
 
-class Features(ABC):
-    """Rows v_i = w_i x_i of n comparisons in p reduced coordinates; scales 1 / w_i (n,), empty where all are one."""
-
-    scales: Array
-
-    @staticmethod
-    def of(rows: Array, weights: Array | None) -> "Features":
-        """From rows (n, p) and weights (n,), None where all are one."""
-        return DenseFeatures(np.array(rows.T, order="C"), _NONE if weights is None else 1.0 / weights)
+class Passes(ABC):
+    """Public features of n comparisons in p reduced coordinates, seen through sums over all rows."""
 
     @property
     @abstractmethod
@@ -42,9 +35,40 @@ class Features(ABC):
     def reach(self) -> Array:
         """At least max_i |x_ij| for every coordinate j, shape (p,)."""
 
+    @property
+    @abstractmethod
+    def sample(self) -> "Features | None":
+        """Evenly spaced rows, enough for a start, or None where all rows are few."""
+
+    @property
+    @abstractmethod
+    def second_moment(self) -> Array:
+        """(1/n) sum v_i v_i', shape (p, p)."""
+
     @abstractmethod
     def cumulant(self, u: Array) -> tuple[float, Array, Array]:
         """A(u) = (1/n) sum w_i log(2 cosh(u . x_i / 2)), with gradient (p,) and Hessian (p, p)."""
+
+    def score_variance(self, u: Array, hessian: Array, excess: float) -> Array:
+        """(1/n) sum (sigma'(u . x_i) + excess) v_i v_i', shape (p, p); `hessian` is that of A near u."""
+        return hessian + excess * self.second_moment if excess else hessian
+
+
+def sample_step(count: int, p: int) -> int:
+    """How far apart the rows of a sample are; 0 where all rows are few enough."""
+    rows = max(_SAMPLE, 20 * p)
+    return count // rows if count >= 4 * rows else 0
+
+
+class Features(Passes):
+    """Rows v_i = w_i x_i in memory; scales 1 / w_i (n,), empty where all are one."""
+
+    scales: Array
+
+    @staticmethod
+    def of(rows: Array, weights: Array | None) -> "Features":
+        """From rows (n, p) and weights (n,), None where all are one."""
+        return DenseFeatures(np.array(rows.T, order="C"), _NONE if weights is None else 1.0 / weights)
 
     @abstractmethod
     def likelihood(
@@ -66,9 +90,9 @@ class Features(ABC):
 
     @cached_property
     def sample(self) -> Self | None:
-        """Evenly spaced rows, enough for a start, or None where all rows are few."""
-        rows = max(_SAMPLE, 20 * self.shape[1])
-        return self.take(slice(None, None, self.count // rows)) if self.count >= 4 * rows else None
+        """Evenly spaced rows."""
+        step = sample_step(*self.shape)
+        return self.take(slice(None, None, step)) if step else None
 
     @cached_property
     def second_moment(self) -> Array:
@@ -76,10 +100,10 @@ class Features(ABC):
         return self.moment(np.ones(self.count))
 
     def score_variance(self, u: Array, hessian: Array, excess: float) -> Array:
-        """(1/n) sum (sigma'(u . x_i) + excess) v_i v_i', shape (p, p); `hessian` is that of A near u."""
+        """Row by row where rows have weights."""
         if self.scales.size:
             return self.moment(self.variances(u) + excess)
-        return hessian + excess * self.second_moment if excess else hessian
+        return super().score_variance(u, hessian, excess)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,12 +3,15 @@
 import numpy as np
 
 from server.estimators.base import Estimate, Options
+from server.estimators.bootstrap import with_replicas
 from server.estimators.covariance import refuse_biased, sandwich, with_interval
-from server.estimators.workspace import Workspace
+from server.estimators.newton import Minimum
+from server.estimators.prior import ridge_of
+from server.estimators.workspace import Reports
 from server.kernels import Array
 
 
-def mle(known: Workspace, options: Options) -> Estimate:
+def mle(known: Reports, options: Options) -> Estimate:
     """Maximum likelihood from clear labels, or from the curator's noisy sum (objective perturbation).
 
     argmin over ||u|| <= bound of A(u) - S . u / n + ridge ||u||^2 / 2, A(u) = (1/n) sum w_i log(2 cosh(z_i / 2)),
@@ -18,36 +21,39 @@ def mle(known: Workspace, options: Options) -> Estimate:
     Raises ValueError for randomised labels, EstimationError where bound is inf and there is no minimiser.
     Source: Chowdhury, Zhou, Natarajan 2024, Algorithm 2; as a function of S: derived, see docs/ESTIMATORS.md.
     """
-    contrast = known.evidence.contrast
-    if contrast != 1.0:
-        raise ValueError(f"expected clear or central evidence for mle, got contrast {contrast}: use debiased")
+    if known.contrast != 1.0:
+        raise ValueError(f"expected clear or central evidence for mle, got contrast {known.contrast}: use debiased")
     return debiased(known, options)
 
 
-def debiased(known: Workspace, options: Options) -> Estimate:
+def debiased(known: Reports, options: Options) -> Estimate:
     """Minimiser of the de-biased loss of randomised labels.
 
-    argmin over ||u|| <= bound of A(u) - S . u / (n c) + ridge ||u||^2 / 2, c = contrast.
+    argmin over ||u|| <= bound of A(u) - S . u / (n c) + ridge ||u||^2 / 2, c = contrast; options.ridge "tempered" is
+    the Gaussian prior's: see `server.estimators.prior:ridge_of`.
     Guarantee: that of the reported labels; this is post-processing.
     Covariance: (H^-1 V H^-1 + H^-2 noise_stddev^2 / (n c^2)) / n with H = A''(u) + ridge I and
     V = (1/n) sum (sigma'(z_i) + flip keep / c^2) v_i v_i'; None on the boundary or where the ridge's bias counts.
     Raises EstimationError where bound is inf and there is no minimiser.
     Source: Chowdhury, Zhou, Natarajan 2024, equation (6); covariance: derived, see docs/ESTIMATORS.md.
     """
-    evidence = known.evidence
-    minimum = known.minimum(evidence.contrast, options.bound, options.ridge)
+    ridge, width, notes = ridge_of(known, options, known.contrast)
+    minimum = known.minimum(known.contrast, options.bound, ridge)
 
     def covariance() -> Array:
         bread = minimum.curvature
-        hessian = bread - options.ridge * np.eye(len(bread))
-        result = sandwich(bread, _score_variance(known, minimum.u, hessian), known.features.count)
-        refuse_biased(result, bread, options.ridge, minimum.u)
+        hessian = bread - ridge * np.eye(len(bread))
+        result = sandwich(bread, _score_variance(known, minimum.u, hessian), known.count)
+        refuse_biased(result, bread, ridge, minimum.u, width)
         return result
 
-    return with_interval(minimum, covariance)
+    estimate = with_interval(minimum, covariance, notes)
+    if options.interval == "bootstrap":
+        return with_replicas(known, estimate, lambda drawn: _refit(drawn, options).u)
+    return estimate
 
 
-def naive(known: Workspace, options: Options) -> Estimate:
+def naive(known: Reports, options: Options) -> Estimate:
     """Minimiser of the clear loss, as if the labels had not been randomised: biased towards zero, for comparison.
 
     argmin over ||u|| <= bound of A(u) - S . u / n + ridge ||u||^2 / 2. No interval: it would cover the wrong value.
@@ -55,13 +61,17 @@ def naive(known: Workspace, options: Options) -> Estimate:
     Raises EstimationError where bound is inf and there is no minimiser.
     Source: derived, see docs/ESTIMATORS.md.
     """
-    return with_interval(known.minimum(1.0, options.bound, options.ridge), None)
+    ridge, _, notes = ridge_of(known, options, 1.0)
+    return with_interval(known.minimum(1.0, options.bound, ridge), None, notes)
 
 
-def _score_variance(known: Workspace, u: Array, hessian: Array) -> Array:
+def _refit(known: Reports, options: Options) -> Minimum:
+    return known.minimum(known.contrast, options.bound, ridge_of(known, options, known.contrast)[0])
+
+
+def _score_variance(known: Reports, u: Array, hessian: Array) -> Array:
     """n times the variance of S / (n c) given the features, the plug-in V of a sandwich."""
-    evidence, features = known.evidence, known.features
-    square = evidence.contrast**2
-    excess = evidence.flip * (evidence.flip + evidence.contrast) / square
-    noise = evidence.noise_stddev**2 / (features.count * square)
-    return features.score_variance(u, hessian, excess) + noise * np.eye(len(u))
+    square = known.contrast**2
+    excess = known.flip * (known.flip + known.contrast) / square
+    noise = known.noise_stddev**2 / (known.count * square)
+    return known.features.score_variance(u, hessian, excess) + noise * np.eye(len(u))

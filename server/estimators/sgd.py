@@ -1,43 +1,71 @@
-"""One-pass projected stochastic gradient descent."""
+"""One-pass projected stochastic gradient descent, and averages of its iterates."""
 
 import math
 
 import numpy as np
 
 from server.estimators.base import Estimate, Options
-from server.estimators.workspace import Workspace
-from server.kernels_logistic import descend_once
+from server.estimators.workspace import Reports
+from server.kernels import Array
+from server.kernels_descent import descend, descend_and_add
+from server.kernels_solve import norm
+
+_FIRST_STEP = 4.0  # of averaged descent, in units of 1 / lambda_max of the features' second moment
+_UNSETTLED = ("interval not valid: a mean of iterates is too far from its limit",)
 
 
-def sgd(known: Workspace, options: Options) -> Estimate:
+def sgd(known: Reports, options: Options) -> Estimate:
     """`debiased_sgd` on clear labels. Raises ValueError for randomised ones."""
-    contrast = known.evidence.contrast
-    if contrast != 1.0:
-        raise ValueError(f"expected clear labels for sgd, got contrast {contrast}: use debiased-sgd")
+    if known.contrast != 1.0:
+        raise ValueError(f"expected clear labels for sgd, got contrast {known.contrast}: use debiased-sgd")
     return debiased_sgd(known, options)
 
 
-def debiased_sgd(known: Workspace, options: Options) -> Estimate:
-    """Last iterate of one pass over the reports in row order, with un-normalised de-biased gradients.
+def debiased_sgd(known: Reports, options: Options) -> Estimate:
+    """One pass over the reports in row order, with un-normalised de-biased gradients.
 
-    u <- Proj(u - eta_t g_t), g_t = (c sigma(u . v_t) - (y_t - flip)) v_t, eta_t = 1 / (alpha c t), c = contrast.
-    alpha is options.step, or lambda_min(A'') over all rows at the de-biased minimiser of the first 1000 reports.
+    u <- Proj(u - eta_t g_t), g_t = (c sigma(u . v_t) - (y_t - flip)) v_t, c = contrast. With averaging "last" the last
+    iterate, eta_t = 1 / (alpha c t), alpha = options.step or lambda_min(A'') over all rows at the de-biased minimiser
+    of the first 1000 reports. Else eta_t = 4 / (lambda_max c t^(3/5)), lambda_max of (1/n) sum v_i v_i', and the mean
+    of "all" iterates or of those of the last "half".
     Guarantee: that of the reported labels; this is post-processing.
-    No covariance: that of a last iterate depends on alpha in ways no plug-in knows.
+    No covariance: that of a last iterate depends on alpha in ways no plug-in knows, and that of a mean is reached
+    too late: see docs/ESTIMATORS.md.
     Raises ValueError for evidence without labels or features that do not span the space, EstimationError where bound is
     inf and the pilot has no minimiser.
-    Source: Chowdhury, Zhou, Natarajan 2024, equation (10) and Algorithm 1.
+    Source: Chowdhury, Zhou, Natarajan 2024, equation (10) and Algorithm 1; averages: Polyak, Juditsky 1992.
     """
-    evidence = known.evidence
-    symbols = 0.5 * (known.signs + 1.0)
+    if options.averaging == "last":
+        u, warnings = _last(known, options), ()
+    else:
+        u, warnings = _mean(known, options), _UNSETTLED
+    return Estimate(u, None, norm(u) >= options.bound * (1.0 - 1e-9), warnings, 1, math.nan)
+
+
+def _last(known: Reports, options: Options) -> Array:
     alpha = _pilot_alpha(known, options.bound) if isinstance(options.step, str) else options.step
-    columns = np.ascontiguousarray(evidence.rows.T)
-    u = descend_once(columns, symbols, evidence.contrast, evidence.flip, alpha, options.bound)
-    hit = float(np.linalg.norm(u)) >= options.bound * (1.0 - 1e-9)
-    return Estimate(u, None, hit, (), 1, math.nan)
+    u, done = np.zeros(known.dimension), 0
+    for columns, symbols in known.chunks():
+        descend(columns, symbols, known.contrast, known.flip, alpha, options.bound, done, u)
+        done += len(symbols)
+    return u
 
 
-def _pilot_alpha(known: Workspace, bound: float) -> float:
+def _mean(known: Reports, options: Options) -> Array:
+    largest = float(np.linalg.eigvalsh(known.features.second_moment)[-1])
+    if not largest > 0.0:
+        raise ValueError("expected features that are not all zero, got zeros")
+    skip = known.count // 2 if options.averaging == "half" else 0
+    u, total, done = np.zeros(known.dimension), np.zeros(known.dimension), 0
+    for columns, symbols in known.chunks():
+        scale, place = _FIRST_STEP / largest, (options.bound, done, skip)
+        descend_and_add(columns, symbols, known.contrast, known.flip, scale, *place, u, total)
+        done += len(symbols)
+    mean: Array = total / (known.count - skip)
+    return mean
+
+
+def _pilot_alpha(known: Reports, bound: float) -> float:
     hessian = known.features.cumulant(known.pilot(bound))[2]
     alpha = float(np.linalg.eigvalsh(hessian)[0])
     if not alpha > 1e-12 * float(hessian.trace()):

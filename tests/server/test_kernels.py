@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from protocol.features import lift, project
 from server.kernels import _forget_stale, mean_moment, sum_of_logs
+from server.kernels_descent import residual
 from server.kernels_elementary import exp_nonpositive, log_one_plus
-from server.kernels_logistic import cumulant, residual, variances
+from server.kernels_logistic import cumulant, variances
 from server.kernels_randomized import likelihood
 from server.kernels_solve import inverse, minimise_on_ball, norm, project_on_ball
 
