@@ -17,22 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.mechanisms.discrete_gaussian import calibrate, sample_discrete_gaussian
-from server.release_file import LedgerError, failing_closed, find, insert, open_ledger, transaction
+from server.release_file import LedgerError, failing_closed, find, insert, open_ledger, read_identity, transaction
 from server.release_record import Release, ReleaseRequest, SimulatedRelease
 
 Integers = Sequence[int] | NDArray[np.int64]
+IDENTITY_BYTES = 16
 
 
 class ReleaseLedger:
     """One release for each (task, repetition), in a SQLite file; None keeps it in memory, for one process's lifetime.
 
     Belongs to the process and thread that opened it; any number of processes may open one file. A context manager.
+    `identity`: random bytes that tell this ledger from every other, also from one that took its place.
     Raises LedgerError for a file that is damaged, newer, not writable, or not a curator's ledger.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._process = os.getpid()
-        self._database = open_ledger(path)
+        self._database = open_ledger(path, secrets.token_bytes(IDENTITY_BYTES))
+        self.identity = read_identity(self._database)
 
     def release(self, request: ReleaseRequest, exact_sum: Integers) -> Release:
         """Commit exact_sum plus noise, then return it; or return what this (task, repetition) released before.

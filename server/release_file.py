@@ -11,21 +11,23 @@ from protocol.sqlite_header import application_id
 from server.release_record import Release, decode, encode
 
 APPLICATION_ID = 0x48544355  # "HTCU"
-VERSION = 2  # a record names the unit of its claim
+VERSION = 2  # a record names the unit of its claim; a ledger has a name of its own
 PATIENCE = 60.0  # seconds to wait for another process that is releasing
 SCHEMA = (
     "CREATE TABLE release (task BLOB NOT NULL, repetition INTEGER NOT NULL, record TEXT NOT NULL,"
     " digest BLOB NOT NULL, PRIMARY KEY (task, repetition))"
 )
+NAMES = "CREATE TABLE name (identity BLOB NOT NULL)"
 
 
 class LedgerError(RuntimeError):
     """The curator's ledger can't be read, written or trusted; nothing was released."""
 
 
-def open_ledger(path: Path | None) -> sqlite3.Connection:
+def open_ledger(path: Path | None, identity: bytes) -> sqlite3.Connection:
     """A connection to the ledger at `path`, None for one in memory; a missing file is made for its owner only.
 
+    `identity` names a ledger that is made; another keeps its own.
     Raises LedgerError for a file that is damaged, newer, not writable, or not a curator's ledger.
     """
     with failing_closed():
@@ -38,7 +40,7 @@ def open_ledger(path: Path | None) -> sqlite3.Connection:
             # EXTRA also syncs the folder when the journal goes: a power cut can't bring it back and undo a release.
             database.execute("PRAGMA synchronous = EXTRA")
             with transaction(database):
-                _create_or_check(database)
+                _create_or_check(database, identity)
         except BaseException:
             database.close()
             raise
@@ -99,11 +101,22 @@ def read_releases(path: Path) -> list[Release]:
         return _check(database)
 
 
-def _create_or_check(database: sqlite3.Connection) -> None:
+def read_identity(database: sqlite3.Connection) -> bytes:
+    """What a ledger was named when it was made. Raises LedgerError."""
+    with failing_closed():
+        row = database.execute("SELECT identity FROM name").fetchone()
+    if row is None or not isinstance(row[0], bytes):
+        raise LedgerError("expected an undamaged ledger, got one without its name")
+    return row[0]
+
+
+def _create_or_check(database: sqlite3.Connection, identity: bytes) -> None:
     if _pragma(database, "application_id") or database.execute("SELECT 1 FROM sqlite_master").fetchone():
         _check(database)
         return
     database.execute(SCHEMA)
+    database.execute(NAMES)
+    database.execute("INSERT INTO name VALUES (?)", (identity,))
     database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     database.execute(f"PRAGMA user_version = {VERSION}")
 

@@ -210,6 +210,21 @@ def test_a_ledger_does_not_travel(tmp_path: Path) -> None:
         pickle.dumps(ledger)
 
 
+def test_a_ledger_keeps_its_name_and_one_in_its_place_has_another(tmp_path: Path) -> None:
+    """A task about labels elsewhere is asked under this name, so that it is paid again where the ledger is new."""
+    path, names = tmp_path / "ledger", []
+    for _ in range(2):
+        with ReleaseLedger(path) as ledger:
+            names.append(ledger.identity)
+    path.unlink()
+    for place in (path, None, None):
+        with ReleaseLedger(place) as ledger:
+            names.append(ledger.identity)
+    assert names[0] == names[1]
+    assert len(set(names)) == 4
+    assert {len(name) for name in names} == {16}
+
+
 def test_a_fork_does_not_release(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     assert seen(worker("fork", path), status=7) == {}
