@@ -50,9 +50,10 @@ def _together(request: Request, most: int, median: float) -> str:
         return ""
     typical, largest = (_level(request, decimal(count, "labels")) for count in (median, most))
     delta = "" if request.delta is None else " and more than m times delta"
+    same = "" if median == most else f"{typical} at the median of {median:g} labels, "
     return (
-        f"A labeler with m labels spends m times epsilon{delta} together: {typical} at the median of {median:g} "
-        f"labels, {largest} at the most, {most}. To protect all labels of a labeler: --unit labeler --cap M."
+        f"A labeler with m labels spends m times epsilon{delta} together: {same}{largest} at the most, {most}. "
+        "To protect all labels of a labeler: --unit labeler --cap M."
     )
 
 
