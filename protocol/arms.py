@@ -19,6 +19,10 @@ MECHANISMS: dict[tuple[Trust | None, str], tuple[str, ...]] = {
     (Trust.CLEAR, "pairwise"): ("none",),
     (Trust.LOCAL, "pairwise"): ("randomized-response",),
     (Trust.CENTRAL, "pairwise"): tuple(CENTRAL),
+    (None, "choice"): ("none",),
+    (Trust.CLEAR, "choice"): ("none",),
+    (Trust.LOCAL, "choice"): ("k-randomized-response", "subset-selection", "random-pair"),
+    (Trust.CENTRAL, "choice"): ("objective-perturbation-paper", "gaussian-statistic", "gaussian-statistic-clipped"),
 }
 
 
@@ -44,6 +48,29 @@ ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
 }
 
 
+# The same for the top one of K choices.
+_TOP = frozenset({"plackett-luce"})
+ONLY = {"literal": "k-randomized-response"}  # estimators of one mechanism
+CHOICE_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
+    (None, "zero"): Known(models=_TOP),
+    (Trust.CLEAR, "mle"): Known(frozenset({"ridge"}), _TOP),
+    (Trust.CLEAR, "sgd"): Known(frozenset({"step"}), _TOP),
+    (Trust.LOCAL, "debiased-sgd"): Known(frozenset({"step"}), _TOP),
+    (Trust.LOCAL, "debiased"): Known(frozenset({"ridge"}), _TOP),
+    (Trust.LOCAL, "rr-mle"): Known(frozenset({"ridge"}), _TOP),
+    (Trust.LOCAL, "rr-map"): Known(frozenset({"tau"}), _TOP),
+    (Trust.LOCAL, "naive"): Known(frozenset({"ridge"}), _TOP),
+    (Trust.LOCAL, "literal"): Known(models=_TOP),
+    (Trust.CENTRAL, "mle"): Known(frozenset({"ridge", "radius"}), _TOP),
+}
+
+
+def estimators(trust: Trust | None, kind: str, model: str) -> dict[str, Known]:
+    """What can estimate from labels of this trust model in a problem of this kind and model, by name."""
+    table = ESTIMATORS if kind == "pairwise" else CHOICE_ESTIMATORS
+    return {name: known for (where, name), known in table.items() if where == trust and model in known.models}
+
+
 class OptionRule(NamedTuple):
     """What values an option takes: `words`, a number > 0 where `number`, and 0 where `zero`."""
 
@@ -60,6 +87,12 @@ OPTIONS: dict[str, OptionRule] = {
     "ridge": OptionRule(frozenset({"tempered"}), zero=True),
     "step": OptionRule(frozenset({"pilot", "oracle"})),
     "tau": OptionRule(frozenset({"bound", "marginal"})),
+}
+CHOICE_OPTIONS: dict[str, OptionRule] = {
+    "radius": OptionRule(),
+    "ridge": OptionRule(zero=True),
+    "step": OPTIONS["step"],
+    "tau": OptionRule(),
 }
 
 

@@ -11,7 +11,8 @@ BITS = 56  # of a word: times a number below 2^8 they still fit 64 bits
 
 
 def scaled(drawn: NDArray[np.uint64], count: NDArray[np.int64] | int) -> NDArray[np.int64]:
-    """floor(u count / 2^56), u the top 56 bits of a word: each value below `count` has floor or ceil(2^56 / count) of them.
+    """floor(u count / 2^56), u the top 56 bits of a word: so each value below `count` has floor or
+    ceil(2^56 / count) of them.
 
     Raises ValueError for a count above 256 or below 1.
     """

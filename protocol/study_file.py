@@ -5,9 +5,21 @@ from decimal import Decimal
 from typing import Any
 
 from protocol import strict
-from protocol.arms import CENTRAL, ESTIMATORS, MECHANISMS, OPTIONS, Arm, Option, conflict
+from protocol.arms import (
+    CENTRAL,
+    CHOICE_OPTIONS,
+    MECHANISMS,
+    ONLY,
+    OPTIONS,
+    Arm,
+    Option,
+    OptionRule,
+    conflict,
+    estimators,
+)
+from protocol.choice_features import unpacked
 from protocol.decimals import decimal, delta, epsilon
-from protocol.problem import DRAWN, Problem
+from protocol.problem import DRAWN, MODELS, MOST_CHOICES, Problem
 from protocol.strict import StudyError
 from protocol.study import MOST, Grid, Study
 from protocol.trust import SIGHT, Trust
@@ -38,22 +50,28 @@ def parse(content: Mapping[str, Any], problem: Problem | None = None) -> Study:
 
 
 def parse_problem(content: Any, design: Any = None, features: str | None = None) -> Problem:
-    """Read a [problem] table without its truth; a feature file's content comes as `design`."""
-    keys = ("kind", "model", "dimension", "features", "bound", "sum_zero")
+    """Read a [problem] table without its truth; a feature file's content comes as `design`, packed for choices."""
+    keys = ("kind", "model", "dimension", "features", "bound", "sum_zero", "choices")
     top = strict.table(content, "problem", keys, ("kind", "dimension", "features"))
-    strict.text(top["kind"], "[problem] kind", ["pairwise"])
-    strict.text(top.get("model", "btl"), "[problem] model", ["btl"])
+    kind = strict.text(top["kind"], "[problem] kind", MODELS)
+    if ("choices" in top) != (kind == "choice"):
+        raise StudyError('[problem] choices: expected how many there are exactly for kind = "choice"')
     law = features or strict.text(top["features"], "[problem] features", DRAWN)
     bound = None
     if "bound" in top:
         bound = _decimal(top["bound"], "[problem] bound")
     try:
+        values, sizes = (design, None) if kind == "pairwise" or design is None else unpacked(design)
         return Problem(
+            kind=kind,
+            model=strict.text(top.get("model", MODELS[kind][0]), "[problem] model", MODELS[kind]),
+            choices=strict.integer(top.get("choices", 2), "[problem] choices", 2, MOST_CHOICES),
             dimension=strict.integer(top["dimension"], "[problem] dimension", 1, 1 << 20),
             features=law,
             sum_zero=strict.boolean(top.get("sum_zero", False), "[problem] sum_zero"),
             bound=bound,
-            design=design,
+            design=values,
+            sizes=sizes,
         )
     except StudyError:
         raise
@@ -77,25 +95,25 @@ def _arm(content: Any, place: str, problem: Problem) -> Arm:
     top = strict.table(content, place, keys, ("trust", "estimator"))
     name = strict.text(top["trust"], f"[{place}] trust", [*(trust.label for trust in SIGHT), "none"])
     trust = None if name == "none" else Trust.parse(name)
-    known = [
-        estimator for (where, estimator), rule in ESTIMATORS.items() if where == trust and problem.model in rule.models
-    ]
+    known = estimators(trust, problem.kind, problem.model)
     estimator = strict.text(top["estimator"], f"[{place}] estimator", known)
     mechanisms = MECHANISMS[trust, problem.kind]
     mechanism = strict.text(top.get("mechanism", mechanisms[0]), f"[{place}] mechanism", mechanisms)
     options = strict.table(
         {key: value for key, value in top.items() if key not in ("trust", "mechanism", "estimator")},
         place,
-        ESTIMATORS[trust, estimator].options - (frozenset() if CENTRAL.get(mechanism, True) else {"radius"}),
+        known[estimator].options - (frozenset() if CENTRAL.get(mechanism, True) else {"radius"}),
     )
-    read = {key: _option(key, options[key], f"[{place}] {key}") for key in sorted(options)}
+    if ONLY.get(estimator, mechanism) != mechanism:
+        raise StudyError(f"[{place}] expected mechanism {ONLY[estimator]!r} for {estimator}, got {mechanism!r}")
+    rules = OPTIONS if problem.kind == "pairwise" else CHOICE_OPTIONS
+    read = {key: _option(rules[key], options[key], f"[{place}] {key}") for key in sorted(options)}
     if reason := conflict(estimator, read, problem.bound is not None):
         raise StudyError(f"[{place}] {reason}")
     return Arm(trust, mechanism, estimator, tuple(read.items()))
 
 
-def _option(key: str, value: Any, place: str) -> Option:
-    rule = OPTIONS[key]
+def _option(rule: OptionRule, value: Any, place: str) -> Option:
     if (isinstance(value, str) and rule.words) or not rule.number:
         return strict.text(value, place, rule.words)
     number = _decimal(value, place)

@@ -35,7 +35,7 @@ class ChoiceDesign:
 
     @cached_property
     def sensitivity_squared(self) -> int:
-        """max over rows i and choices j, k of ||v_ij - v_ik||^2, in grid units: one label moves sum_i v_{i, y_i} so far.
+        """max over rows i, choices j, k of ||v_ij - v_ik||^2, in grid units: one label moves sum_i v_{i, y_i} so far.
 
         Source: derived, see docs/PRIVACY.md.
         """

@@ -48,7 +48,7 @@ def evidence(server: Server, heard: Heard, designs: Designs) -> Evidence:
     if heard.task.trust is Trust.CENTRAL:
         return _released(server, heard, designs)
     task, collected = heard.task, heard.collected
-    design = designs.get(exponent(task.n, row_bound(task.problem, None)), None, _rows(heard))
+    design = designs.get(exponent(task.n, row_bound(task.problem, None)), None, answered_rows(heard))
     assert collected.symbols is not None
     symbols = collected.symbols[designs.repetition - task.first_repetition]
     flip, contrast = 0.0, 1.0
@@ -63,6 +63,24 @@ def evidence(server: Server, heard: Heard, designs: Designs) -> Evidence:
 
 
 def _released(server: Server, heard: Heard, designs: Designs) -> Evidence:
+    task, radius = heard.task, only_mechanism(heard.task).get("radius")
+    place = (row_exponent(task), None if radius is None else float(radius), answered_rows(heard))
+    design = designs.get(*place, task.groups)
+    total, stddev = released_sum(server, heard, designs.repetition, designs.sensitivity_squared(task, design))
+    half_sum = total - 0.5 * design.total
+    return Evidence(design.rows, design.weights, None, half_sum, 1.0, 0.0, stddev, features=design.features)
+
+
+def released_sum(
+    server: Server, heard: Heard, repetition: int, sensitivity_squared: int
+) -> tuple[NDArray[np.float64], float]:
+    """The curator's noisy sum of one repetition, and the standard deviation of its noise, in units of the features.
+
+    Guarantee: that of the task, given a bound on how far its unit moves the sum, in units of the task's grid; the
+    release is committed before it is seen, and a later call gets the same one.
+    Raises ValueError without a curator, for a simulated one where labels are real, and where the committed release has
+    other reports.
+    """
     task, collected = heard.task, heard.collected
     if server.curator is None:
         raise ValueError("expected a server with a curator for a central task, got none")
@@ -72,30 +90,26 @@ def _released(server: Server, heard: Heard, designs: Designs) -> Evidence:
         collected.sums is not None and task.exponent is not None and task.epsilon is not None and task.delta is not None
     )
     mechanism = only_mechanism(task)
-    radius = mechanism.get("radius")
-    design = designs.get(row_exponent(task), None if radius is None else float(radius), _rows(heard), task.groups)
     request = ReleaseRequest(
         task=heard.task_id,
-        repetition=designs.repetition,
+        repetition=repetition,
         accepted=collected.accepted,
         count=len(collected.rows),
         exponent=task.exponent,
-        sensitivity_squared=designs.sensitivity_squared(task, design),
+        sensitivity_squared=sensitivity_squared,
         mechanism=mechanism.name,
         epsilon=task.epsilon,
         delta=task.delta,
         unit=task.unit,
         cap=task.cap,
     )
-    sums = to_integers(collected.sums[designs.repetition - task.first_repetition], task.exponent)
+    sums = to_integers(collected.sums[repetition - task.first_repetition], task.exponent)
     release = server.curator.release(task, request, [int(value) for value in sums])
     if release.request.accepted != request.accepted:
         raise ValueError("expected the reports of the committed release, got others: ask with a new attempt number")
-    half_sum = in_real_units(release) - 0.5 * design.total
-    stddev = float(release.stddev) * 2.0**task.exponent
-    return Evidence(design.rows, design.weights, None, half_sum, 1.0, 0.0, stddev, features=design.features)
+    return in_real_units(release), float(release.stddev) * 2.0**task.exponent
 
 
-def _rows(heard: Heard) -> NDArray[np.int64] | None:
+def answered_rows(heard: Heard) -> NDArray[np.int64] | None:
     """The rows answered for: all that were asked (the round is complete), None where these are all n."""
     return None if len(heard.collected.rows) == heard.task.n else heard.collected.rows

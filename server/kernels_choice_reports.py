@@ -22,7 +22,7 @@ def choice_likelihood(
     q = base + slope m, m = sum_k g_k p_k, g_k = marks_k / 2, (base, slope) = law[size]: what was reported has
     probability q up to a factor that does not depend on u. With x_k = v_k - sum_j p_j v_j, d = sum_k g_k p_k x_k:
     gradient -slope d / q; `OBSERVED` slope^2 d d' / q^2 - (slope / q) sum_k p_k (g_k - m) x_k x_k'.
-    `EXPECTED`, over all reports of the row: sum_k slope^2 p_k^2 / q_k x_k x_k' (`ONE_CHOICE`, q_k = base + slope p_k) or
+    `EXPECTED`, over all reports of a row: sum_k slope^2 p_k^2 / q_k x_k x_k' (`ONE_CHOICE`, q_k = base + slope p_k) or
     slope^2 (1/q + 1/q') d d' (`TWO_SIDES`, q' of the other side). `ACTUAL`: slope^2 d d' / q^2 of what was reported,
     the same in expectation, for `SETS` too, which are too many to sum over.
     Source: derived, see docs/CHOICES.md.

@@ -14,10 +14,9 @@ from protocol.problem import Problem
 from protocol.study import Cell, Study
 from protocol.trust import Trust
 from server.collect import Collected, Mail, collect
-from server.estimators import ESTIMATORS
 from server.estimators.base import Options
-from server.estimators.workspace import Workspace
-from server.evidence import Heard, Server, evidence
+from server.evidence import Heard, Server
+from server.kinds import KINDS
 from server.outcome import Outcome, asked_rows, outcomes, trivial
 from server.tasks import check_task, offers
 
@@ -61,18 +60,18 @@ def play(study: Study, cell: Cell, ask: Ask, server: Server, check: Check = comp
     `ask` carries all tasks' bytes to every client and brings back their replies' bytes: all that differs between
     runtimes. Raises RoundFailed where `check` does not accept what came: `complete` insists on every row.
     """
-    offered = list(offers(study, cell))
+    offered, kind = list(offers(study, cell)), KINDS[study.problem.kind]
     answers = listen([offer.task for offer in offered if offer.task], ask, check)
     for repetition in range(cell.first_repetition, cell.first_repetition + cell.repetitions):
-        designs = server.designs(study.problem, cell.n, repetition)
+        designs = kind.designs(server, study.problem, cell.n, repetition)
         for offer in offered:
             if offer.task is None:
                 yield from (trivial(arm, cell.n, repetition, study.problem) for arm in offer.arms)
                 continue
             heard = answers[offer.task]
-            seen = Workspace(evidence(server, heard, designs))
+            seen = kind.seen(server, heard, designs)
             for arm in offer.arms:
-                estimate = ESTIMATORS[arm.estimator](seen, options(study.problem, arm))
+                estimate = kind.estimators[arm.estimator](seen, options(study.problem, arm))
                 yield from outcomes(study, arm, repetition, heard, estimate)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.arms import CENTRAL, Arm
+from protocol.choice_features import default_span
 from protocol.decimals import decimal
 from protocol.features import default_radius, row_bound
 from protocol.grid import exponent
@@ -106,11 +107,16 @@ def _mechanism(study: Study, cell: Cell, arm: Arm, level: Level) -> Mechanism:
     if CENTRAL.get(arm.mechanism):
         radius = arm.get("radius")
         parameters["radius"] = (
-            radius if isinstance(radius, Decimal) else decimal(default_radius(study.problem, cell.n), "radius")
+            radius if isinstance(radius, Decimal) else decimal(usual_radius(study.problem, cell.n), "radius")
         )
     if arm.get("norm") == "unprojected":
         parameters["unprojected"] = Decimal(1)
     return Mechanism.of(arm.mechanism, **parameters)
+
+
+def usual_radius(problem: Problem, n: int) -> float:
+    """The clipping radius where an arm gives none: the root mean square norm of a row, or span of its choices."""
+    return default_radius(problem, n) if problem.kind == "pairwise" else default_span(problem, n)
 
 
 def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: Level) -> Task:
@@ -137,7 +143,7 @@ def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: L
 
 def _ties(problem: Problem, trust: Trust) -> Ties:
     """Labels about given pairs may come from files, with ties: half a win each in clear, a coin under a claim."""
-    if problem.features in DRAWN:
+    if problem.features in DRAWN or problem.kind == "choice":
         return Ties.NONE
     return Ties.HALF if trust is Trust.CLEAR else Ties.COIN
 
@@ -156,6 +162,8 @@ def _check_claim(mechanism: Mechanism, dimension: int) -> None:
 def _check_unit(task: Task, mechanism: Mechanism) -> None:
     """What the sensitivity is computed from: one label, or the rows of each group, at most `cap` of them."""
     labelers = task.unit is Unit.LABELER
+    if task.problem.kind == "choice" and (labelers or mechanism.get("unprojected")):
+        raise ValueError("expected sums of top choices protected for a label, from projected rows")
     if not (labelers or task.unit is Unit.LABEL) or {task.groups is not None, task.cap > 0} != {labelers}:
         raise ValueError("expected groups and a cap exactly at the unit labeler: see server.tasks:for_labelers")
     if labelers and mechanism.get("unprojected"):

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from protocol import strict
+from protocol.choice_features import packed
 from protocol.strict import StudyError, unopened
 from protocol.study import Cell, cells
 from studies import machine, results
@@ -108,7 +109,7 @@ def prepare(folder: Folder, loaded: Loaded, block: int | None, resume: bool, ove
         )
     units = cells(loaded.study, block)
     folder.parts.mkdir(parents=True, exist_ok=True)
-    design = loaded.study.problem.design
+    design = packed(loaded.study.problem)
     if design is not None:
         write_atomically(folder.features, lambda draft: _write_array(draft, design))
     head = {"format": FORMAT, "study": loaded.resolved, "sha256": loaded.sha256}

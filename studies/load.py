@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from protocol import strict
+from protocol.choice_features import packed
 from protocol.coins import Floats
 from protocol.problem import DRAWN, Problem
 from protocol.strict import StudyError
 from protocol.study import Study, describe, with_options
 from protocol.study_file import parse, parse_problem
+from studies.choice_files import read_choices
 from studies.files import FEATURE_FILES, read_features
 from studies.truth import oracle_step, read_theta
 
@@ -134,8 +136,9 @@ def _problem(public: Mapping[str, Any], folder: Path) -> Problem:
     law = public.get("features")
     if not isinstance(law, str) or not law.endswith(FEATURE_FILES):
         return parse_problem(public)
-    design = read_features(folder / law, strict.integer(public.get("dimension"), "[problem] dimension", 1, 1 << 20))
-    return parse_problem(public, design, "values")
+    dimension = strict.integer(public.get("dimension"), "[problem] dimension", 1, 1 << 20)
+    read = read_choices if public.get("kind") == "choice" else read_features
+    return parse_problem(public, read(folder / law, dimension), "values")
 
 
 def _by_law(arm: Any, law: str, index: int) -> Any:
@@ -162,7 +165,7 @@ def _with_oracle(study: Study, theta: Floats) -> Study:
 
 def _loaded(study: Study, theta: Floats) -> Loaded:
     resolved = describe(study)
-    design = study.problem.design
+    design = packed(study.problem)
     digest = None if design is None else hashlib.sha256(np.ascontiguousarray(design).tobytes()).hexdigest()
     resolved["problem"] |= {"theta": [repr(float(value)) for value in theta], "features_sha256": digest}
     text = json.dumps(resolved, sort_keys=True, separators=(",", ":"))

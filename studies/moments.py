@@ -1,7 +1,9 @@
 """Second moments of features and fixed draws of fresh rows, in one order of addition on every machine."""
 
 import numpy as np
+from numpy.typing import NDArray
 
+from protocol.choice_features import blocks, row_sizes
 from protocol.coins import Address, Floats, Stream
 from protocol.features import differences, project
 from protocol.problem import DRAWN, Problem
@@ -44,6 +46,19 @@ def fresh(problem: Problem, seed: int, count: int, repetition: int = 0) -> Float
     size = len(problem.design)
     x = differences(problem, Address(seed, Stream.METRICS), 0, size)
     return x if size <= count else x[np.arange(count) * size // count]
+
+
+def fresh_blocks(problem: Problem, seed: int, count: int, repetition: int = 0) -> tuple[Floats, NDArray[np.int32]]:
+    """`count` fresh sets of choices, relative to their first: (rows, choices, dimension), and sizes (rows,).
+
+    Of a file all rows are used, or `count` evenly spaced ones of more.
+    """
+    address = Address(seed, Stream.METRICS, 0, repetition)
+    if problem.design is None:
+        return blocks(problem, address, 0, count), row_sizes(problem, 0, count)
+    size = len(problem.design)
+    chosen = np.arange(size) if size <= count else np.arange(count) * size // count
+    return blocks(problem, address, 0, size)[chosen], row_sizes(problem, 0, size)[chosen]
 
 
 def reduce(problem: Problem, x: Floats) -> Floats:

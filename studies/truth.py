@@ -11,6 +11,7 @@ from protocol.decimals import canonical
 from protocol.problem import Problem
 from protocol.strict import StudyError
 from protocol.study import Study
+from studies.choice_score import choice_curvature
 from studies.moments import ORACLE_ROWS, dot, fresh, gram, reduce
 
 SUM_TOLERANCE = 1e-12
@@ -40,13 +41,18 @@ def read_theta(value: Any, problem: Problem) -> Floats:
 def oracle_step(study: Study, theta: Floats) -> Decimal:
     """lambda_min(H(theta)), H = E[sigma'(theta . x) x x^T] in reduced coordinates, to six digits.
 
-    Over a fixed draw of 2^17 rows (METRICS, repetition 1). It knows the truth: for comparisons only.
+    Of top choices H is the mean covariance of features under the probabilities of choices. Over a fixed draw of 2^17
+    rows (2^15 sets of choices; METRICS, repetition 1). It knows the truth: for comparisons only.
     Raises StudyError where H is singular.
     Source: derived; it replaces gamma kappa in Theorem 4.5 of Chowdhury, Zhou, Natarajan 2024.
     """
-    x = fresh(study.problem, study.seed, ORACLE_ROWS, repetition=1)
-    chance = expit(dot(x, theta))
-    smallest = float(np.linalg.eigvalsh(gram(reduce(study.problem, x), chance * (1 - chance)))[0])
+    if study.problem.kind == "choice":
+        curvature = choice_curvature(study.problem, theta, study.seed)
+    else:
+        x = fresh(study.problem, study.seed, ORACLE_ROWS, repetition=1)
+        chance = expit(dot(x, theta))
+        curvature = gram(reduce(study.problem, x), chance * (1 - chance))
+    smallest = float(np.linalg.eigvalsh(curvature)[0])
     if not smallest > 1e-9:
         raise StudyError('step = "oracle": expected features that span the space, got a singular matrix H')
     return Decimal(f"{smallest:.6g}")

@@ -10,12 +10,12 @@ from multiprocessing import connection, parent_process
 from pathlib import Path
 
 from protocol.study import Cell
+from studies.choice_score import scorer
 from studies.failure import RunFailed
 from studies.in_process import run_cell
 from studies.load import Loaded
 from studies.parts import describe_cell, part_path
 from studies.results import tabulate, write
-from studies.score import Scorer
 
 # Read when numpy is imported, so they are set before a worker starts. No result depends on them.
 THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -31,7 +31,7 @@ def run_unit(loaded: Loaded, cell: Cell, clients: int, parts: Path) -> float:
     start = time.perf_counter()
     try:
         outcomes = run_cell(loaded.study, loaded.theta, cell, clients)
-        table = tabulate(loaded.study, Scorer(loaded.study, loaded.theta), cell, outcomes)
+        table = tabulate(loaded.study, scorer(loaded.study, loaded.theta), cell, outcomes)
         write(table, part_path(parts, cell))
     except Exception as error:
         raise UnitError(f"{describe_cell(cell)}: {type(error).__name__}: {error}") from error

@@ -72,7 +72,7 @@ def literal(known: ChoiceWorkspace, options: Options) -> Estimate:
     expectation is (a^2 - (K-1) b^2) log p_y - (K-2) b^2 sum_{k != y} log p_k, so it is wrong for K >= 3, and where
     e^epsilon < K - 1 it is concave and its minimum lies on the ball. For comparison only; `debiased` is right.
     Guarantee: that of the reported labels; this is post-processing. No interval.
-    Raises ValueError for other mechanisms than k-randomized-response, EstimationError without a ball where it needs one.
+    Raises ValueError for reports that are not one choice, EstimationError without a ball where it needs one.
     Source: Chowdhury, Zhou, Natarajan 2024, equation (5), carried over word for word; derived, see docs/CHOICES.md.
     """
     view, features = known.evidence.view, known.features

@@ -15,6 +15,7 @@ from protocol.problem import Problem
 from protocol.trust import Trust
 from server.mechanisms import CENTRAL
 from studies.moments import ORACLE_ROWS, dot, fresh, gram, reduce
+from studies.theory.choices import choice_covariance
 from studies.theory.constants import flip_noise
 
 # Mechanisms whose noise is the same in all directions, as the central formula takes it.
@@ -127,6 +128,8 @@ def spread(theory: Theory, arm: Arm, n: int, epsilon: Decimal | None, delta: Dec
     An arm with a ridge has none: the ridge moves its estimates. The one-step estimate has that of RR-MLE.
     Raises numpy.linalg.LinAlgError where features do not span the space.
     """
+    if theory.problem.kind == "choice":
+        return None if arm.get("ridge") else choice_covariance(theory, arm, n, epsilon, delta)
     if (theory.problem.kind, theory.problem.model) != ("pairwise", "btl") or arm.get("ridge"):
         return None
     if arm.trust is Trust.CLEAR and arm.estimator == "mle":
