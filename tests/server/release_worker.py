@@ -50,7 +50,7 @@ def crash(path: Path, kills: int, seed: int) -> None:
     """Start a child that opens the ledger and releases for ever, kill it at a random moment; again and again."""
     rng = random.Random(seed)
     for own in range(1, kills + 1):
-        delay = rng.uniform(0, 0.08)
+        delay = rng.uniform(0, 0.25)
         child = os.fork()
         if child == 0:
             try:
