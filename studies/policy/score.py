@@ -166,7 +166,7 @@ def baseline(world: World) -> Baseline:
 
 
 def _radius(world: World, arm: Arm, n: int) -> float | None:
-    if arm.trust is not Trust.CENTRAL or not CENTRAL[arm.mechanism].clipped:
+    if arm.mechanism not in _ON_THE_SUM or not CENTRAL[arm.mechanism].clipped:
         return None
     chosen = arm.get("radius")
     return float(chosen) if isinstance(chosen, Decimal) else default_radius(world.loaded.study.problem, n)

@@ -119,3 +119,40 @@ def test_pessimism_pays_where_the_best_actions_were_shown_and_costs_where_they_w
     kept = [one for one in losses if one.place.arm.startswith("clear")]
     assert min(gains(kept, "mostly-best", 300, "pessimistic")) > 3.5
     assert max(gains(kept, "rarely-best", 300, "pessimistic")) < -3.5
+
+
+@pytest.mark.slow
+def test_flowers_simulation_engine_gives_the_same_bytes(policy_path: Path, tmp_path: Path) -> None:
+    few = ("bandit.worlds=1", 'bandit.shown=["mostly-best"]', "study.repetitions=1", "grid.n=[60]")
+    flags = [word for override in few for word in ("--set", override)]
+    for name, where in (("here", []), ("virtual", ["--on", "simulation", "--clients", "2"])):
+        assert main(["policy", str(policy_path), "--out", str(tmp_path / name), *flags, *where]) == 0
+    assert (tmp_path / "here" / RESULTS).read_bytes() == (tmp_path / "virtual" / RESULTS).read_bytes()
+
+
+@pytest.mark.slow
+def test_where_pessimism_pays(tmp_path: Path) -> None:
+    """Half of pessimism.toml at two n. Every limit is 4 standard errors over 20 worlds: 4e-4 each by Student's t."""
+    few = ("bandit.worlds=20", "study.repetitions=1", "grid.n=[300, 10000]", "grid.epsilon=[4.0]")
+    losses = shipped("pessimism.toml", tmp_path, *few)
+    kept = [one for one in losses if not one.place.arm.startswith("central")]
+    assert min(gains(kept, "mostly-best", 300, "pessimistic")) > 4
+    assert max(gains(losses, "rarely-best", 300, "pessimistic")) < -4
+    assert max(gains(losses, "rarely-best", 10_000, "pessimistic")) < -4
+
+
+@pytest.mark.slow
+def test_the_loss_falls_with_n_and_grows_with_privacy(tmp_path: Path) -> None:
+    """A quarter of downstream.toml: 33 times as many labels leave at most a tenth of the loss, where the law 1/n leaves
+    a thirtieth; local labels lose more than clear ones."""
+    few = ("bandit.worlds=10", "study.repetitions=5", "grid.n=[300, 10000]", 'policy.names=["greedy"]')
+    losses = shipped("downstream.toml", tmp_path, *few, "grid.epsilon=[1.0]")
+    mean = {(one.place.arm, one.place.n): one.loss.mean for one in losses}
+    arms = {arm for arm, _ in mean} - {"none/none/zero"}
+    assert len(arms) == 4
+    for arm in arms:
+        assert mean[arm, 10_000] < 0.1 * mean[arm, 300]
+        assert mean[arm, 300] < mean["none/none/zero", 300]
+        if arm.startswith("local"):
+            assert mean[arm, 300] > mean["clear/none/mle", 300]
+            assert mean[arm, 10_000] > mean["clear/none/mle", 10_000]
