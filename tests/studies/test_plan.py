@@ -169,7 +169,7 @@ def test_a_fit_is_a_pilot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert found.assumed.theory.problem.reduced_dimension == 3
     clear, local = found.answers["clear"], found.answers["local"]
     assert clear is not None and local is not None
-    # Were all scores equal, n (p / 2)^2 ... : H = P / (2 (d - 1)) with three free coordinates, tr H^-1 = 3 * 6 / 1.
+    # With equal scores H = 1/6 on three free coordinates, and n error^2 = tr H^-1 = 18: the least there is.
     assert clear.setting.n >= 18 / 0.3**2
     assert 4 < local.setting.n / clear.setting.n < 12
 
