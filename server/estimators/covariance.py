@@ -38,7 +38,7 @@ def refuse_biased(covariance: Array, bread: Array, ridge: float, u: Array, width
     if not definite:
         raise NoInterval("the features do not span the space")
     pull = ridge * inverse(bread, 0.0)[0]
-    own = u @ pull @ precision @ pull @ u
+    own = float(u @ pull @ precision @ pull @ u)
     typical = width**2 * float(np.trace(pull @ precision @ pull))
     if math.sqrt(max(own, typical)) > _LARGEST_BIAS:
         raise NoInterval("the ridge shifts the estimate by more than a quarter of a standard error")

@@ -11,7 +11,7 @@ from server.kernels_descent import descend, descend_and_add
 from server.kernels_solve import norm
 
 _FIRST_STEP = 4.0  # of averaged descent, in units of 1 / lambda_max of the features' second moment
-_UNSETTLED = ("interval not valid: a mean of iterates is too far from its limit",)
+_UNSETTLED = "interval not valid: a mean of iterates is too far from its limit"
 
 
 def sgd(known: Reports, options: Options) -> Estimate:
@@ -35,11 +35,10 @@ def debiased_sgd(known: Reports, options: Options) -> Estimate:
     inf and the pilot has no minimiser.
     Source: Chowdhury, Zhou, Natarajan 2024, equation (10) and Algorithm 1; averages: Polyak, Juditsky 1992.
     """
-    if options.averaging == "last":
-        u, warnings = _last(known, options), ()
-    else:
-        u, warnings = _mean(known, options), _UNSETTLED
-    return Estimate(u, None, norm(u) >= options.bound * (1.0 - 1e-9), warnings, 1, math.nan)
+    last = options.averaging == "last"
+    u = _last(known, options) if last else _mean(known, options)
+    hit = norm(u) >= options.bound * (1.0 - 1e-9)
+    return Estimate(u, None, hit, () if last else (_UNSETTLED,), 1, math.nan)
 
 
 def _last(known: Reports, options: Options) -> Array:

@@ -1,0 +1,207 @@
+"""The same estimators over reports that do not fit in memory: passes over blocks, and O(p) numbers between them.
+
+A source is a function that starts a new pass: it returns the blocks of all rows, in the same order each time. Rows are
+cut anew into parts of whole tiles, so the bits are those of an estimate in memory, however the source cuts its blocks.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.terms import TIE
+from server.estimators.base import Estimate, Evidence, Options, wins
+from server.estimators.features import Features, Passes, sample_step
+from server.estimators.minimiser import debiased, mle, naive
+from server.estimators.randomized import one_step, rr_map, rr_mle
+from server.estimators.sgd import debiased_sgd, sgd
+from server.estimators.workspace import PILOT, Reports, Workspace
+from server.kernels import TILE, Array, add_moments, average
+from server.kernels_logistic import add_cumulant
+from server.kernels_randomized import add_likelihood
+
+_PART = 16 * TILE  # rows; the passes of a tile need no more
+
+
+class Block(NamedTuple):
+    """Some rows (m, p) in reduced coordinates, and what was reported about them (m,): 0, 1, or 2 for a clear tie."""
+
+    rows: NDArray[np.float64]
+    symbols: NDArray[np.uint8]
+
+
+Source = Callable[[], Iterable[Block]]
+
+STREAMING: dict[str, Callable[[Reports, Options], Estimate]] = {
+    "mle": mle,
+    "sgd": sgd,
+    "debiased-sgd": debiased_sgd,
+    "debiased": debiased,
+    "one-step": one_step,
+    "rr-mle": rr_mle,
+    "rr-map": rr_map,
+    "naive": naive,
+}
+
+
+def estimate(name: str, source: Source, contrast: float, flip: float, options: Options) -> Estimate:
+    """One estimate of `STREAMING` from a source of blocks; for several of one release make one `Stream` of it.
+
+    contrast = keep - flip and flip: the channel's, 1 and 0 for clear labels. Passes: two to look at the rows (their
+    number, sum of reports and second moments; a sample of them), then as many as the estimator takes: one for sgd with
+    a step (two for a pilot or an average), about four for `debiased` and two more for `one-step`.
+    Guarantee: that of the reported labels; this is post-processing.
+    Raises ValueError for a name that is none, and what `Stream` and the estimator raise.
+    """
+    if name not in STREAMING:
+        raise ValueError(f"expected an estimator out of {sorted(STREAMING)}, got {name!r}")
+    return STREAMING[name](Stream(source, contrast, flip), options)
+
+
+class Stream(Reports):
+    """A release behind a source, as estimators see it; holds O(p^2) numbers, a sample of rows and one part at a time.
+
+    Sums of reports are exact where rows lie on a grid (as those of a task do); else they round like those in memory.
+    Raises ValueError for blocks of a wrong shape, dtype or value, for no rows, and for a pass of another length.
+    """
+
+    def __init__(self, source: Source, contrast: float, flip: float) -> None:
+        super().__init__()
+        self._source = source
+        self._count: int | None = None
+        self.contrast, self.flip, self.noise_stddev = contrast, flip, 0.0
+        first = next(self._parts(), None)
+        if first is None:
+            raise ValueError("expected a source of at least one row, got none")
+        start = slice(0, min(PILOT, len(first[1])))
+        rows, symbols = np.ascontiguousarray(first[0][:, start].T), first[1][start]
+        half_sum = 0.5 * ((2.0 * wins(symbols) - 1.0) @ rows)
+        self._head = Evidence(rows, None, symbols, half_sum, contrast, flip, 0.0)  # checks the channel
+        self.half_sum, self.features = self._look()
+
+    def likelihood(self, observed: bool, u: Array) -> tuple[float, Array, Array]:
+        """By parts, in order."""
+        gradient, information, value = np.zeros(len(u)), np.zeros((len(u), len(u))), 0.0
+        for columns, symbols in self._parts():
+            signs = 2.0 * wins(symbols) - 1.0
+            if not signs.all():
+                raise ValueError("expected reports without ties, got clear ones: use mle")
+            law = (self.contrast, self.flip, observed)
+            value = add_likelihood(columns, signs, *law, u, value, gradient, information)
+        average(gradient, information, self.count)
+        return value / self.count, gradient, information
+
+    def chunks(self) -> Iterator[tuple[Array, Array]]:
+        """By parts, in order."""
+        for columns, symbols in self._parts():
+            yield columns, wins(symbols)
+
+    def head(self) -> Workspace:
+        """The first reports, at most 1000, in memory."""
+        return Workspace(self._head)
+
+    def _columns(self) -> Iterator[Array]:
+        for columns, _ in self._parts():
+            yield columns
+
+    def _look(self) -> tuple[Array, Passes]:
+        """The pass that counts rows and sums reports."""
+        count, p = 0, self._head.rows.shape[1]
+        half_sum, reach, moments = np.zeros(p), np.zeros(p), np.zeros((p, p))
+        left, scratch, ones = np.empty(TILE), np.empty(TILE), np.ones(TILE)
+        for columns, symbols in self._parts():
+            half_sum += (wins(symbols) - 0.5) @ columns.T
+            reach = np.maximum(reach, np.abs(columns).max(axis=1))
+            for start in range(0, len(symbols), TILE):
+                add_moments(columns, start, ones[: len(symbols) - start], left, scratch, moments)
+            count += len(symbols)
+        average(np.zeros(p), moments, count)
+        self._count = count
+        return half_sum, _StreamFeatures(self._columns, count, reach, moments)
+
+    def _parts(self) -> Iterator[tuple[Array, NDArray[np.uint8]]]:
+        """One pass: columns (p, m) and symbols (m,), m the same for all parts but the last."""
+        count = 0
+        for columns, symbols in _aligned(self._source(), TIE if self.flip == 0.0 else 1):
+            count += len(symbols)
+            yield columns, symbols
+        if self._count is not None and count != self._count:
+            raise ValueError(f"expected {self._count} rows in every pass, got {count}")
+
+
+class _StreamFeatures(Passes):
+    """Rows behind a function that starts a pass over their columns."""
+
+    def __init__(self, columns: Callable[[], Iterator[Array]], count: int, reach: Array, second_moment: Array) -> None:
+        self._pass, self._shape = columns, (count, len(reach))
+        self._reach, self._second_moment = reach, second_moment
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, p)."""
+        return self._shape
+
+    @property
+    def reach(self) -> Array:
+        """max_i |x_ij|."""
+        return self._reach
+
+    @property
+    def second_moment(self) -> Array:
+        """From the first pass."""
+        return self._second_moment
+
+    @cached_property
+    def sample(self) -> Features | None:
+        """Evenly spaced rows, found in a pass."""
+        step = sample_step(*self._shape)
+        if not step:
+            return None
+        taken, done = [], 0
+        for columns in self._pass():
+            taken.append(columns[:, -done % step :: step].copy())
+            done += columns.shape[1]
+        return Features.of(np.concatenate(taken, axis=1).T, None)
+
+    def cumulant(self, u: Array) -> tuple[float, Array, Array]:
+        """By parts, in order."""
+        count, p = self._shape
+        gradient, hessian, value = np.zeros(p), np.zeros((p, p)), 0.0
+        for columns in self._pass():
+            value = add_cumulant(columns, np.empty(0), u, value, gradient, hessian)
+        average(gradient, hessian, count)
+        return value / count, gradient, hessian
+
+
+def _aligned(blocks: Iterable[Block], most: int) -> Iterator[tuple[Array, NDArray[np.uint8]]]:
+    """Blocks cut anew into parts of `_PART` rows, but for the last; parts share one buffer. Symbols up to `most`."""
+    columns, symbols, filled = np.empty((0, 0)), np.empty(_PART, np.uint8), 0
+    for block in blocks:
+        if not columns.size:
+            columns = np.empty((block.rows.shape[-1], _PART))
+        _check(block, len(columns), most)
+        start = 0
+        while start < len(block.symbols):
+            taken = min(_PART - filled, len(block.symbols) - start)
+            columns[:, filled : filled + taken] = block.rows[start : start + taken].T
+            symbols[filled : filled + taken] = block.symbols[start : start + taken]
+            filled, start = filled + taken, start + taken
+            if filled == _PART:
+                yield columns, symbols
+                filled = 0
+    if filled:
+        yield np.ascontiguousarray(columns[:, :filled]), symbols[:filled]
+
+
+def _check(block: Block, p: int, most: int) -> None:
+    rows, symbols = block
+    if rows.dtype != np.float64 or rows.ndim != 2 or rows.shape[1] != p or p == 0:
+        raise ValueError(f"expected blocks of float64 rows of shape (m, {p or 'p > 0'}), got {rows.dtype} {rows.shape}")
+    if symbols.dtype != np.uint8 or symbols.shape != (len(rows),):
+        raise ValueError(f"expected uint8 symbols of shape ({len(rows)},), got {symbols.dtype} {symbols.shape}")
+    if symbols.size and symbols.max() > most:
+        raise ValueError(f"expected symbols up to {most} (2 for clear ties), got {symbols.max()}")
+    if not np.isfinite(rows).all():
+        raise ValueError("expected finite rows, got NaN or inf")
