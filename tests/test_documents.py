@@ -19,7 +19,7 @@ from studies.load import load
 from studies.results import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[1]
-GUIDES = ("ARCHITECTURE", "ESTIMATORS", "GLOSSARY", "PLANNING", "PRIVACY", "RANKINGS", "RUNTIMES", "STUDIES")
+GUIDES = ("ARCHITECTURE", "ESTIMATORS", "GLOSSARY", "PLANNING", "POLICIES", "PRIVACY", "RANKINGS", "RUNTIMES", "STUDIES")
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(f"docs/{name}.md" for name in GUIDES))
 PLACES = "client|protocol|server|studies"
 

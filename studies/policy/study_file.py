@@ -14,8 +14,8 @@ from studies.load import tables
 
 SHOWN = ("uniform", "rarely-best", "mostly-best")
 REFERENCES = ("shown", "even", "zero")
-_LAW = ("worlds", "states", "actions", "dimension", "length", "theta", "bound", "shown", "rare")
-_POLICY = ("names", "level", "reference")
+BANDIT_KEYS = ("worlds", "states", "actions", "dimension", "length", "theta", "bound", "shown", "rare")
+POLICY_KEYS = ("names", "level", "reference")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +66,8 @@ def load_policy_study(path: Path, overrides: Sequence[str] = ()) -> PolicyStudy:
     parts = ("study", "bandit", "policy", "grid", "arm")
     top = strict.table(tables(path, overrides), "top level", parts, parts)
     head = strict.table(top["study"], "study", ("name", "seed", "repetitions"), ("name", "seed", "repetitions"))
-    bandit = strict.table(top["bandit"], "bandit", _LAW, [key for key in _LAW if key != "rare"])
-    policy = strict.table(top["policy"], "policy", _POLICY, ("names",))
+    bandit = strict.table(top["bandit"], "bandit", BANDIT_KEYS, [key for key in BANDIT_KEYS if key != "rare"])
+    policy = strict.table(top["policy"], "policy", POLICY_KEYS, ("names",))
     names = strict.sequence(policy["names"], "[policy] names")
     _check_counts(top["grid"])
     return PolicyStudy(

@@ -1,12 +1,15 @@
 """Worlds: features of one length, pairs as the behaviour policy says, and files that say what is wrong."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from protocol.strict import StudyError
-from studies.policy.study_file import load_policy_study
+from server.policies import GREEDY, PESSIMISTIC
+from studies.policy.score import SCHEMA
+from studies.policy.study_file import BANDIT_KEYS, POLICY_KEYS, REFERENCES, SHOWN, load_policy_study
 from studies.policy.worlds import World, pair_chances, world, world_seed, worlds
 
 TOML = Path(__file__).parents[3] / "studies" / "toml"
@@ -113,3 +116,11 @@ def test_a_wrong_file_names_the_place(tmp_path: Path, policy_text: str, old: str
         list(worlds(load_policy_study(path)))
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_the_page_explains_every_key_policy_and_column() -> None:
+    page = (TOML.parents[1] / "docs" / "POLICIES.md").read_text("utf-8")
+    quoted = {text.strip('"') for text in re.findall(r"`([^`\n]+)`", page)}
+    needed = {*BANDIT_KEYS, *POLICY_KEYS, *SHOWN, *REFERENCES, *GREEDY, *PESSIMISTIC, *SCHEMA.names}
+    assert needed - {"greedy"} <= quoted
+    assert "**Greedy** (`server.policies.choice:greedy`)" in page
