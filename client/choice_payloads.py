@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.account import Fresh, Symbols
-from client.choice import check_grid
+from client.choice import TaskInvalid, check_grid
 from client.choice_randomizer import randomize_choices
 from client.payloads import Asked
 from protocol.choice_features import row_sizes
@@ -35,19 +35,25 @@ class AskedChoices(Asked):
             return symbols
         sizes = self._sizes(chosen)
         for index, repetition in enumerate(self._block()):
-            values = self.source.labels(self.task, repetition, chosen).reveal()
+            values = self._valid(repetition, chosen, sizes)
             pairs = public_pairs(self.task, repetition, chosen, sizes) if law.name == PAIR else None
             symbols[index] = randomize_choices(values, law, sizes, pairs, self.draws(repetition), chosen)
         return symbols
 
     def payload(self, symbols: Symbols) -> Payload:
-        """What is sent: `symbols` (sets as bits), clear labels, or exact sums. Raises TaskInvalid for a coarse grid."""
+        """What is sent: `symbols` (sets as bits), clear labels, or exact sums.
+
+        Raises TaskInvalid for a coarse grid, and for rows without a choice in a clear task: nothing is promised there,
+        and a guess would be wrong in silence.
+        """
         most = self.task.problem.choices
         if self.task.trust is Trust.CENTRAL:
             return self._exact_sums()
         if self.task.trust is Trust.CLEAR:
-            labels = [self.source.labels(self.task, at, self.rows).reveal() for at in self._block()]
-            return Payload(Kind.SYMBOLS, np.stack(labels), outcomes=most)
+            labels = np.stack([self.source.labels(self.task, at, self.rows).reveal() for at in self._block()])
+            if (labels >= self._sizes(self.rows)).any():
+                raise TaskInvalid("expected a clear task about rows that have a top choice")
+            return Payload(Kind.SYMBOLS, labels, outcomes=most)
         if self._law.name == SUBSET:
             places = np.arange(most, dtype=np.uint64)
             bits = (symbols.astype(np.uint64)[:, :, None] >> places & np.uint64(1)).astype(np.uint8)
@@ -63,6 +69,11 @@ class AskedChoices(Asked):
         first = int(rows[0])
         return row_sizes(self.task.problem, first, int(rows[-1]) + 1)[rows - first]
 
+    def _valid(self, repetition: int, rows: NDArray[np.int64], sizes: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """Labels under a claim: a missing choice has a fixed value, the first of its row by name."""
+        values = self.source.labels(self.task, repetition, rows).reveal()
+        return np.where(values < sizes, values, 0).astype(np.uint8)
+
     def _exact_sums(self) -> Payload:
         """S = sum of v_{i, y_i} over rows, one group: (repetitions, 1, p). Exact, so any order may sum it."""
         task, rows = self.task, self.rows
@@ -72,6 +83,6 @@ class AskedChoices(Asked):
         for index, repetition in enumerate(self._block()):
             place = (task.problem, task.n, repetition, start, stop)
             blocks = self.features.rounded(*place, power, self.choice.radius).rows
-            values = self.source.labels(task, repetition, rows).reveal()
+            values = self._valid(repetition, rows, self._sizes(rows))
             sums[index, 0] = blocks[rows - start, values].sum(axis=0) + 0.0  # no negative zero
         return Payload(Kind.EXACT_SUMS, sums, counts=np.array([len(rows)], dtype=np.uint64))

@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from protocol.arms import ESTIMATORS
+from protocol.arms import CHOICE_ESTIMATORS, ESTIMATORS, MECHANISMS
 from protocol.study import describe
 from protocol.trust import SIGHT
 from server.mechanisms import CENTRAL
@@ -19,7 +19,18 @@ from studies.load import load
 from studies.results import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[1]
-GUIDES = ("ARCHITECTURE", "ESTIMATORS", "GLOSSARY", "PLANNING", "POLICIES", "PRIVACY", "RANKINGS", "RUNTIMES", "STUDIES")
+GUIDES = (
+    "ARCHITECTURE",
+    "CHOICES",
+    "ESTIMATORS",
+    "GLOSSARY",
+    "PLANNING",
+    "POLICIES",
+    "PRIVACY",
+    "RANKINGS",
+    "RUNTIMES",
+    "STUDIES",
+)
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(f"docs/{name}.md" for name in GUIDES))
 PLACES = "client|protocol|server|studies"
 
@@ -80,9 +91,12 @@ def test_the_round_loop_is_printed_verbatim() -> None:
 
 
 def test_every_key_of_a_study_and_every_column_of_its_results_is_explained() -> None:
-    described = describe(load(ROOT / "studies/toml/quick.toml").study)
-    keys = {key for table in ("study", "problem", "grid") for key in described[table]}
-    arms = {name for (_, name), known in ESTIMATORS.items() for name in (name, *known.options)}
+    described = [describe(load(ROOT / f"studies/toml/{name}.toml").study) for name in ("quick", "choices")]
+    keys = {key for one in described for table in ("study", "problem", "grid") for key in one[table]}
+    known = [*ESTIMATORS.items(), *CHOICE_ESTIMATORS.items()]
+    arms = {name for (_, name), knows in known for name in (name, *knows.options)} | {
+        name for names in MECHANISMS.values() for name in names
+    } - {"none"}
     assert keys | arms | set(CENTRAL) | set(SCHEMA.names) | {"theta"} <= set(quoted("docs/STUDIES.md"))
 
 

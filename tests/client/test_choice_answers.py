@@ -238,6 +238,18 @@ def test_what_a_client_does_not_understand_it_refuses(change: dict[str, object],
     assert isinstance(reply, Refusal) and reply.code is code
 
 
+def test_a_missing_choice_is_the_first_under_a_claim(tmp_path: Path) -> None:
+    """No code and no length tells that it is missing; a clear task says that it cannot be asked."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    missing, first = node((1, 255, 3, 0), tmp_path / "one"), node((1, 0, 3, 0), tmp_path / "two")
+    task = local(ONE, "40")  # a label is changed but once in 10^17
+    assert (report(task, missing).payload.values == report(task, first).payload.values).all()
+    clear = replace(task, trust=Trust.CLEAR, menu=(Mechanism("none"),), epsilon=None)
+    reply = decode_reply(answer(encode_task(clear), missing))
+    assert isinstance(reply, Refusal) and reply.code is Code.TASK_INVALID
+
+
 def test_pairs_do_not_go_through_what_is_for_choices(tmp_path: Path) -> None:
     pairs = Problem(4, "items", True, None, ITEMS[:1, :2])
     task = replace(local(SUBSET, "1"), problem=pairs, n=1)
