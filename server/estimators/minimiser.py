@@ -11,7 +11,7 @@ from server.estimators.workspace import Reports
 from server.kernels import Array
 
 
-def mle(known: Reports, options: Options) -> Estimate:
+def mle(known: Reports, options: Options, start: Array | None = None) -> Estimate:
     """Maximum likelihood from clear labels, or from the curator's noisy sum (objective perturbation).
 
     argmin over ||u|| <= bound of A(u) - S . u / n + ridge ||u||^2 / 2, A(u) = (1/n) sum w_i log(2 cosh(z_i / 2)),
@@ -23,22 +23,23 @@ def mle(known: Reports, options: Options) -> Estimate:
     """
     if known.contrast != 1.0:
         raise ValueError(f"expected clear or central evidence for mle, got contrast {known.contrast}: use debiased")
-    return debiased(known, options)
+    return debiased(known, options, start)
 
 
-def debiased(known: Reports, options: Options) -> Estimate:
+def debiased(known: Reports, options: Options, start: Array | None = None) -> Estimate:
     """Minimiser of the de-biased loss of randomised labels.
 
     argmin over ||u|| <= bound of A(u) - S . u / (n c) + ridge ||u||^2 / 2, c = contrast; options.ridge "tempered" is
-    the Gaussian prior's: see `server.estimators.prior:ridge_of`.
+    the Gaussian prior's: see `server.estimators.prior:ridge_of`. `start` (p,): where to begin, for instance at the
+    estimate with a neighbouring ridge or bound; of the same release only, or last digits tell of another.
     Guarantee: that of the reported labels; this is post-processing.
-    Covariance: (H^-1 V H^-1 + H^-2 noise_stddev^2 / (n c^2)) / n with H = A''(u) + ridge I and
+    Covariance: (H^-1 V H^-1 + H^-1 C H^-1 / (n c^2)) / n, C that of the curator's noise, with H = A''(u) + ridge I and
     V = (1/n) sum (sigma'(z_i) + flip keep / c^2) v_i v_i'; None on the boundary or where the ridge's bias counts.
     Raises EstimationError where bound is inf and there is no minimiser.
     Source: Chowdhury, Zhou, Natarajan 2024, equation (6); covariance: derived, see docs/ESTIMATORS.md.
     """
     ridge, width, notes = ridge_of(known, options, known.contrast)
-    minimum = known.minimum(known.contrast, options.bound, ridge)
+    minimum = known.minimum(known.contrast, options.bound, ridge, start)
 
     def covariance() -> Array:
         bread = minimum.curvature
@@ -61,6 +62,7 @@ def naive(known: Reports, options: Options) -> Estimate:
     Raises EstimationError where bound is inf and there is no minimiser.
     Source: derived, see docs/ESTIMATORS.md.
     """
+    known = known.plain()
     ridge, _, notes = ridge_of(known, options, 1.0)
     return with_interval(known.minimum(1.0, options.bound, ridge), None, notes)
 
@@ -73,5 +75,4 @@ def _score_variance(known: Reports, u: Array, hessian: Array) -> Array:
     """n times the variance of S / (n c) given the features, the plug-in V of a sandwich."""
     square = known.contrast**2
     excess = known.flip * (known.flip + known.contrast) / square
-    noise = known.noise_stddev**2 / (known.count * square)
-    return known.features.score_variance(u, hessian, excess) + noise * np.eye(len(u))
+    return known.features.score_variance(u, hessian, excess) + known.noise / (known.count * square)

@@ -9,7 +9,7 @@ from server.estimators.bootstrap import with_replicas
 from server.estimators.covariance import NoInterval, refuse_biased, sandwich, with_interval
 from server.estimators.newton import EstimationError, Minimum, Objective, descend
 from server.estimators.prior import width_of
-from server.estimators.workspace import Reports
+from server.estimators.workspace import Reports, inside
 from server.kernels import Array
 from server.kernels_solve import dot, inverse, is_definite, norm, project_on_ball
 
@@ -45,11 +45,12 @@ def rr_mle(known: Reports, options: Options) -> Estimate:
     return estimate
 
 
-def rr_map(known: Reports, options: Options) -> Estimate:
+def rr_map(known: Reports, options: Options, start: Array | None = None) -> Estimate:
     """Mode of the posterior of randomised labels under the prior N(0, tau^2 I).
 
     The loss of `rr_mle` with ridge 1 / (n tau^2), downhill from the de-biased minimiser with the matching ridge (from a
-    sample of the public rows where there are many). tau may be "bound" or "marginal": `server.estimators.prior`.
+    sample of the public rows where there are many), or from `start` (p,), an estimate from the same release with
+    another tau. tau may be "bound" or "marginal": `server.estimators.prior`.
     Guarantee: that of the reported labels; this is post-processing.
     Covariance: (n I + I / tau^2)^-1, the Laplace approximation of the posterior's: its intervals are credible
     intervals under the prior, and cover as often as they say only where the labels outweigh it. None where tau is from
@@ -65,8 +66,11 @@ def rr_map(known: Reports, options: Options) -> Estimate:
 
     tau, notes = width_of(known, options, search, _penalised(known, 0.0))
     ridge = 1.0 / (known.count * tau**2)
-    start = known.rough_minimum(known.contrast, options.bound, ridge / known.contrast**2)
-    minimum = _valley(known, start, options.bound, ridge)
+    if start is None:
+        begin = known.rough_minimum(known.contrast, options.bound, ridge / known.contrast**2)
+    else:
+        begin = inside(start, known.dimension, options.bound)
+    minimum = _valley(known, begin, options.bound, ridge)
 
     def covariance() -> Array:
         bread = known.likelihood(False, minimum.u)[2] + ridge * np.eye(len(minimum.u))

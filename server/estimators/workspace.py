@@ -7,15 +7,19 @@ the same bits whether another arm asked for it before or not.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
+from protocol.coins import Address
 from server.estimators.base import Evidence, wins
 from server.estimators.features import Features, Passes
 from server.estimators.newton import EstimationError, Minimum, Objective, descend
 from server.kernels import Array
-from server.kernels_solve import dot
+from server.kernels_randomized import chances
+from server.kernels_solve import dot, project_on_ball
 
 PILOT = 1000  # reports
 
@@ -23,8 +27,8 @@ PILOT = 1000  # reports
 class Reports(ABC):
     """One release as estimators see it: public features, what was reported, and passes over both.
 
-    features; half_sum (p,) = sum_i (y_i - 1/2) v_i of what was reported; contrast, flip and noise_stddev: of the
-    channel, see `Evidence`. Not safe for several threads.
+    features; half_sum (p,) = sum_i (y_i - 1/2) v_i of what was reported; contrast, flip, noise_stddev and noise_factor:
+    of the channel, see `Evidence`. Not safe for several threads.
     """
 
     features: Passes
@@ -32,6 +36,7 @@ class Reports(ABC):
     contrast: float
     flip: float
     noise_stddev: float
+    noise_factor: Array | None = None
 
     def __init__(self) -> None:
         self._minima: dict[tuple[float, float, float], Minimum] = {}
@@ -52,6 +57,35 @@ class Reports(ABC):
         """The first reports, at most 1000."""
 
     @property
+    def coins(self) -> Address | None:
+        """Where a bootstrap finds its coins; None where there are none."""
+        return None
+
+    @property
+    def clearest(self) -> float:
+        """The largest contrast of a report."""
+        return self.contrast
+
+    def stretches(self) -> Iterator[tuple[Array, Array, float, float, float]]:
+        """`chunks`, each with contrast, flip, and its age: how many reports of that channel were worth those before."""
+        done = 0
+        for columns, symbols in self.chunks():
+            yield columns, symbols, self.contrast, self.flip, done
+            done += len(symbols)
+
+    def plain(self) -> "Reports":
+        """What takes the reports for clear labels, all alike."""
+        return self
+
+    def chances(self, u: Array) -> Array:
+        """P(report = 1) of every row at u, shape (n,). Raises ValueError where reports are not in memory, or tie."""
+        raise ValueError('expected reports in memory for interval = "bootstrap", got a stream: use "wald"')
+
+    def answering(self, symbols: NDArray[np.uint8]) -> "Reports":
+        """The same rows with other reports. Raises ValueError where reports are not in memory."""
+        raise ValueError("expected reports in memory, got a stream")
+
+    @property
     def count(self) -> int:
         """Number of rows n."""
         return self.features.count
@@ -61,8 +95,13 @@ class Reports(ABC):
         """Number of reduced coordinates p."""
         return self.features.shape[1]
 
-    def minimum(self, contrast: float, bound: float, ridge: float) -> Minimum:
-        """argmin A(u) - S . u / (n contrast) + ridge ||u||^2 / 2 over ||u|| <= bound, S = half_sum."""
+    def minimum(self, contrast: float, bound: float, ridge: float, start: Array | None = None) -> Minimum:
+        """argmin A(u) - S . u / (n contrast) + ridge ||u||^2 / 2 over ||u|| <= bound, S = half_sum.
+
+        With a start of the caller's the last digits are those of that start, and are kept for nobody else.
+        """
+        if start is not None:
+            return logistic_minimum(self.features, self.mean(contrast), bound, ridge, start)
         key = (contrast, bound, ridge)
         if key not in self._minima:
             self._minima[key] = logistic_minimum(self.features, self.mean(contrast), bound, ridge)
@@ -75,6 +114,13 @@ class Reports(ABC):
     def pilot(self, bound: float) -> Array:
         """The de-biased minimiser of the first min(n, 1000) reports."""
         return self.head().minimum(self.contrast, bound, 0.0).u
+
+    @cached_property
+    def noise(self) -> Array:
+        """The covariance of the curator's noise on half_sum, shape (p, p)."""
+        factor = np.eye(self.dimension) if self.noise_factor is None else self.noise_factor
+        covariance: Array = self.noise_stddev**2 * (factor @ factor.T)
+        return covariance
 
     def mean(self, contrast: float) -> Array:
         """S / (n contrast)."""
@@ -91,6 +137,7 @@ class Workspace(Reports):
         self.evidence = evidence
         self.features = evidence.features or Features.of(evidence.rows, evidence.weights)
         self.half_sum, self.noise_stddev = evidence.half_sum, evidence.noise_stddev
+        self.noise_factor = evidence.noise_factor
         self.contrast, self.flip = evidence.contrast, evidence.flip
 
     @cached_property
@@ -113,6 +160,24 @@ class Workspace(Reports):
         symbols = 0.5 * (self.signs + 1.0)
         yield np.ascontiguousarray(self.evidence.rows.T), symbols
 
+    @property
+    def coins(self) -> Address | None:
+        """Those of the evidence."""
+        return self.evidence.coins
+
+    def chances(self, u: Array) -> Array:
+        """flip + contrast sigma(u . v_i)."""
+        if not self.signs.all():
+            raise ValueError('expected reports without ties for interval = "bootstrap", got clear ones: use "wald"')
+        return chances(np.ascontiguousarray(self.evidence.rows.T), self.contrast, self.flip, u)
+
+    def answering(self, symbols: NDArray[np.uint8]) -> "Workspace":
+        """The same rows with other reports."""
+        half_sum = (wins(symbols) - 0.5) @ self.evidence.rows
+        return Workspace(
+            replace(self.evidence, symbols=symbols, half_sum=half_sum, features=self.features, coins=None)
+        )
+
     def head(self) -> "Workspace":
         """The first reports."""
         signs = self.signs[:PILOT]
@@ -122,18 +187,30 @@ class Workspace(Reports):
         return Workspace(Evidence(rows, None, symbols, 0.5 * (signs @ rows), self.contrast, self.flip, 0.0, features))
 
 
-def logistic_minimum(features: Passes, mean: Array, bound: float, ridge: float) -> Minimum:
+def logistic_minimum(features: Passes, mean: Array, bound: float, ridge: float, start: Array | None = None) -> Minimum:
     """argmin A(u) - mean . u + ridge ||u||^2 / 2 over ||u|| <= bound, to a decrement of 1e-20.
 
-    Starts at the minimiser with A averaged over a sample of rows, where there are many.
-    Raises EstimationError where bound is inf and there is no minimiser.
+    Starts at `start`, else at the minimiser with A averaged over a sample of rows, where there are many.
+    Raises EstimationError where bound is inf and there is no minimiser, ValueError for a start that is none.
     Source: Chowdhury, Zhou, Natarajan 2024, equation (6), in the form derived in docs/ESTIMATORS.md.
     """
-    start = np.zeros(len(mean))
-    if features.sample is not None:
-        with suppress(EstimationError):  # a sample may lack what all rows have
-            start = logistic_minimum(features.sample, mean, bound, ridge).u
-    return descend(penalised(features, mean, ridge), start, bound, features.reach, 1e-20, exact=True)
+    if start is not None:
+        begin = inside(start, len(mean), bound)
+    else:
+        begin = np.zeros(len(mean))
+        if features.sample is not None:
+            with suppress(EstimationError):  # a sample may lack what all rows have
+                begin = logistic_minimum(features.sample, mean, bound, ridge).u
+    return descend(penalised(features, mean, ridge), begin, bound, features.reach, 1e-20, exact=True)
+
+
+def inside(start: Array, p: int, bound: float) -> Array:
+    """A start of the caller's, moved into the ball; raises ValueError for a wrong shape, NaN or inf."""
+    if start.shape != (p,) or not np.isfinite(start).all():
+        raise ValueError(f"expected a finite start of shape ({p},), got {start}")
+    begin = start.astype(np.float64)
+    project_on_ball(begin, bound)
+    return begin
 
 
 def penalised(features: Passes, mean: Array, ridge: float) -> Objective:
