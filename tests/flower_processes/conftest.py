@@ -61,7 +61,7 @@ class Command:
         )
         return self
 
-    def end(self, within: float = 150) -> tuple[int, str]:
+    def end(self, within: float = 240) -> tuple[int, str]:
         """Its exit code and what it said, once it has ended and no process of it is left, nor its Flower home."""
         said = "".join(self.process.communicate(timeout=within))
         assert self.others() == {}, "processes are left"
@@ -81,11 +81,11 @@ class Command:
                     found[int(entry.name)] = words
         return found
 
-    def await_process(self, name: str, within: float = 90) -> int:
+    def await_process(self, name: str, within: float = 180) -> int:
         """The id of its process that has `name` in its command line, as soon as there is one."""
         return self.wait(lambda: next((id_ for id_, words in self.others().items() if name in words), None), within)
 
-    def wait(self, look: Callable[[], int | None], within: float = 90) -> int:
+    def wait(self, look: Callable[[], int | None], within: float = 180) -> int:
         """What `look` returns as soon as it finds something while the command runs."""
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
