@@ -46,6 +46,18 @@ _KNOWN: dict[tuple[str, str], Look] = {
     ("gaussian-statistic", "mle"): Look("Gaussian on the sum", BLUE, "v"),
     ("gaussian-statistic-clipped", "mle"): Look("Gaussian, clipped sum", GREEN, "P"),
     ("none", "zero"): ZERO,
+    ("k-randomized-response", "debiased-sgd"): Look("one choice, de-biased SGD", PURPLE, "s", hollow=True),
+    ("k-randomized-response", "debiased"): Look("one choice, de-biased", PURPLE, "s"),
+    ("k-randomized-response", "rr-mle"): Look("one choice, RR-MLE", ORANGE, "D"),
+    ("k-randomized-response", "rr-map"): Look("one choice, RR-MAP", VERMILLION, "o"),
+    ("k-randomized-response", "naive"): Look("one choice, naive", GREY, "x"),
+    ("k-randomized-response", "literal"): Look("one choice, literal score", GREY, "X"),
+    ("subset-selection", "debiased"): Look("set, de-biased", PURPLE, "v"),
+    ("subset-selection", "rr-mle"): Look("set, RR-MLE", ORANGE, "^"),
+    ("subset-selection", "rr-map"): Look("set, RR-MAP", VERMILLION, "h"),
+    ("random-pair", "debiased"): Look("random pair, de-biased", PURPLE, "<"),
+    ("random-pair", "rr-mle"): Look("random pair, RR-MLE", ORANGE, ">"),
+    ("random-pair", "rr-map"): Look("random pair, RR-MAP", VERMILLION, "P"),
 }
 _SPARE = (ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE)
 
