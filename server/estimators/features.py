@@ -45,6 +45,15 @@ class Passes(ABC):
     def second_moment(self) -> Array:
         """(1/n) sum v_i v_i', shape (p, p)."""
 
+    @property
+    def dispersion(self) -> float:
+        """The variance of a label where both are likely, over the curvature of its loss there."""
+        return 1.0
+
+    def drift(self, reach: float) -> float:
+        """How fast the logarithm of a row's curvature changes over |z| <= reach: see `server.estimators.newton`."""
+        return 1.0
+
     @abstractmethod
     def cumulant(self, u: Array) -> tuple[float, Array, Array]:
         """A(u) = (1/n) sum w_i log(2 cosh(u . x_i / 2)), with gradient (p,) and Hessian (p, p)."""

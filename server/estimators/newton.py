@@ -47,6 +47,7 @@ def descend(
     tolerance: float,
     exact: bool,
     limit: int = 100,
+    drift: Callable[[float], float] | None = None,
 ) -> Minimum:
     """Minimise over ||u|| <= bound from a feasible start.
 
@@ -55,7 +56,8 @@ def descend(
     4 d leverage <= 1, leverage = (sum_j reach_j sqrt((M^-1)_jj))^2 >= max_i x_i' M^-1 x_i, reach_j = max_i |x_ij|.
     For a logistic loss this proves that a minimiser exists nearby (a loss that only tends to its infimum never passes)
     and that the full step leaves a decrement of at most trust d: so with `exact`, the curvature of a logistic loss,
-    that product is what has to be small.
+    that product is what has to be small. `drift` (w), for other losses, bounds how fast the logarithm of a row's
+    curvature changes over |z| <= w; the logistic loss has 1. It multiplies distances, so trust counts drift^2 times.
     Raises EstimationError when bound is inf and no minimiser was found, and for numbers that overflow.
     Source: Newton's method with Armijo's line search. Proof: the Hessian changes by a factor of at most exp(r) over a
     step with max_i |x_i . step| = r, so the gradient left is at most (exp(r) - 1 - r) / r of the old one, in its norm
@@ -66,6 +68,8 @@ def descend(
     for iteration in range(1, limit + 1):
         target, shift, decrement, exists = ball_step(curvature, gradient, u, bound)
         leverage = _leverage(curvature, shift, reach)
+        if drift is not None:  # a trusted step moves an index by at most 1/2
+            leverage *= drift(float(reach @ np.abs(u)) + 0.5) ** 2
         trust = 4.0 * leverage * (max(decrement, 0.0) + _GRADIENT_ROUNDING**2 * leverage)
         remains = decrement * trust if exact else decrement
         if exists and trust <= 1.0 and remains <= tolerance:

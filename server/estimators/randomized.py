@@ -130,7 +130,8 @@ def _likeliest(known: Reports, bound: float, ridge: float) -> Minimum:
 
 def _valley(known: Reports, start: Array, bound: float, ridge: float) -> Minimum:
     """The stationary point downhill from `start`."""
-    return descend(_penalised(known, ridge), start, bound, known.features.reach, 1e-8 / known.count, exact=False)
+    objective, features = _penalised(known, ridge), known.features
+    return descend(objective, start, bound, features.reach, 1e-8 / known.count, exact=False, drift=features.drift)
 
 
 def _penalised(known: Reports, ridge: float) -> Objective:

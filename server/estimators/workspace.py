@@ -201,7 +201,8 @@ def logistic_minimum(features: Passes, mean: Array, bound: float, ridge: float, 
         if features.sample is not None:
             with suppress(EstimationError):  # a sample may lack what all rows have
                 begin = logistic_minimum(features.sample, mean, bound, ridge).u
-    return descend(penalised(features, mean, ridge), begin, bound, features.reach, 1e-20, exact=True)
+    objective = penalised(features, mean, ridge)
+    return descend(objective, begin, bound, features.reach, 1e-20, exact=True, drift=features.drift)
 
 
 def inside(start: Array, p: int, bound: float) -> Array:
