@@ -5,6 +5,7 @@ A row has K choices; its block is relative to the first: x_k = phi_k - phi_0, so
 """
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,7 @@ def rounded_blocks(rows: Floats, sizes: Sizes, exponent: int, radius: float | No
     return Rounded(truncate(rows * weights[:, None, None], exponent), weights)
 
 
+@lru_cache(maxsize=64)
 def default_span(problem: Problem, n: int) -> float:
     """The default clipping radius: the root mean square span of a row, over the first n rows, or a fixed draw."""
     count = _SAMPLE if problem.features in DRAWN else n

@@ -94,14 +94,14 @@ def literal(known: ChoiceWorkspace, options: Options) -> Estimate:
             part = choice_cumulant(features.blocks[own], features.sizes[own], features.scales, u)
             value += share * factor * part[0]
             slope += share * factor * part[1]
-            bend += share * abs(factor) * part[2]  # where it is negative, a model that is safe to step on
+            bend += share * max(factor, 0.0) * part[2]  # a concave part lies below its tangent: safe to step on
         return value - dot(mean, u), slope - mean, bend
 
-    start = np.zeros(features.dimension)
-    minimum = descend(objective, start, options.bound, features.reach, 1e-8 / features.count, exact=False)
+    convex = bool(weight.min() > 0.0)
+    enough = 1e-8 / features.count if convex else 1e-4  # along the ball tangents lead slowly, and to nothing of worth
+    minimum = descend(objective, np.zeros(features.dimension), options.bound, features.reach, enough, exact=False)
     warning = f"literal score: biased for more than two choices, here up to {int(features.sizes.max())}"
-    convex = "" if weight.min() > 0.0 else "; not convex at this epsilon"
-    return with_interval(minimum, None, (warning + convex,))
+    return with_interval(minimum, None, (warning + ("" if convex else "; not convex at this epsilon"),))
 
 
 def sgd(known: ChoiceWorkspace, options: Options) -> Estimate:
