@@ -15,6 +15,7 @@ FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parents[1]))
 
 from protocol import halftruth_pb2 as wire  # noqa: E402
+from protocol.choice_law import choice_law  # noqa: E402
 from protocol.codec import (  # noqa: E402
     encode_bundle,
     encode_refusal,
@@ -132,6 +133,29 @@ SUMS = Report(
     groups=Runs.of([7]),
 )
 
+SETS_OF_ITEMS = Problem(
+    4,
+    "items",
+    True,
+    Decimal(3),
+    np.array([[0, 2, -1], [1, 2, 3]], dtype=np.int32),
+    "choice",
+    "plackett-luce",
+    3,
+    np.array([2, 3], dtype=np.int32),
+)
+SUBSET = Mechanism.of("subset-selection", epsilon=ONE)
+CHOICES = Task(b"\x08" * 32, Trust.LOCAL, Unit.LABEL, SETS_OF_ITEMS, (SUBSET,), 2, ONE, None, 0, 1)
+SETS = Report(
+    identity(encode_task(CHOICES)),
+    None,
+    Payload(Kind.SYMBOLS, np.array([[[0, 1, 0], [0, 0, 1]]], dtype=np.uint8), None, 2),
+    SUBSET,
+    choice_law(CHOICES, SUBSET).digest,
+    Coins.OS,
+    b"numerics",
+)
+
 
 def _with(raw: bytes, kind: type[wire.Task] | type[wire.Report] | type[wire.Reply], change: object) -> bytes:
     message = kind()
@@ -149,6 +173,8 @@ def good() -> dict[str, tuple[str, bytes]]:
         "task_every_field": ("task", encode_task(EVERY_FIELD)),
         "task_labelers": ("task", encode_task(LABELERS)),
         "task_shares": ("task", encode_task(SHARES)),
+        "task_choices": ("task", encode_task(CHOICES)),
+        "report_sets": ("report", encode_report(SETS)),
         "report_bits": ("report", encode_report(BITS)),
         "report_ties": ("report", encode_report(TIES)),
         "report_sums": ("report", encode_report(SUMS)),
@@ -199,6 +225,11 @@ def bad() -> dict[str, tuple[str, bytes]]:
         "bad_task_groups_of_other_rows": (
             "task",
             _with(encode_task(LABELERS), wire.Task, lambda m: setattr(m, "n", 4)),
+        ),
+        "bad_task_choices_of_pairs": ("task", _with(task, wire.Task, lambda m: setattr(m.problem, "choices", 2))),
+        "bad_task_choices_without_a_number": (
+            "task",
+            _with(encode_task(CHOICES), wire.Task, lambda m: m.problem.ClearField("choices")),
         ),
         "bad_report_padding_bits": (
             "report",
