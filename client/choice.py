@@ -4,6 +4,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from decimal import Decimal
 
+import numpy as np
+
 from client.policy import Policy
 from protocol.arms import CENTRAL
 from protocol.choice_law import CHOICE_LOCAL, Channel, choice_law
@@ -13,6 +15,7 @@ from protocol.grid import exponent
 from protocol.mechanisms import LOCAL
 from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
+from protocol.shaping import LARGEST_ENTRY, SHAPED
 from protocol.terms import label_epsilon, law, row_exponent
 from protocol.trust import SIGHT, Trust
 
@@ -50,6 +53,7 @@ def understand(task: Task) -> None:
         raise TaskInvalid("expected epsilon exactly under a claim, and delta exactly in the central model")
     if failing and task.exponent is None:
         raise TaskInvalid("expected the exponent of the grid of exact sums")
+    _understand_map(task)
     if task.rows is not None and _last(task) >= task.n:
         raise TaskInvalid(f"expected rows below {task.n}")
     if not (_valid(epsilon, task.epsilon) and _valid(delta, task.delta)):
@@ -75,7 +79,7 @@ def choose(task: Task, policy: Policy, answered: Callable[[], Collection[bytes]]
 def check_grid(task: Task, radius: float | None) -> int:
     """The exponent of a task's rows, where every sum of n of them is exact. Raises TaskInvalid otherwise."""
     try:
-        least = exponent(task.n, row_bound(task.problem, radius))
+        least = exponent(task.n, row_bound(task.problem, radius, task.map is not None))
     except ValueError as error:
         raise TaskInvalid(f"expected features that fit a grid: {error}") from None
     if task.exponent is None or not least <= row_exponent(task) <= COARSEST:
@@ -90,6 +94,16 @@ def _understand_unit(task: Task) -> None:
         raise TaskInvalid(f"expected the unit label, or labeler under a claim, got {task.unit}")
     if bool(task.cap) != labelers or (task.groups is not None) != (labelers and task.trust is Trust.CENTRAL):
         raise TaskInvalid("expected a cap exactly at the unit labeler, and groups exactly for its exact sums")
+
+
+def _understand_map(task: Task) -> None:
+    """A map of rows goes with shaped noise, and only with it: then every mechanism of the menu asks for it."""
+    if {item.name == SHAPED for item in task.menu} != {task.map is not None}:
+        raise TaskInvalid("expected a map exactly where noise is shaped")
+    if task.map is None:
+        return
+    if task.trust is not Trust.CENTRAL or task.problem.kind != "pairwise" or np.abs(task.map).max() > LARGEST_ENTRY:
+        raise TaskInvalid("expected a map of moderate size for exact sums about pairs")
 
 
 def _executable(task: Task, item: Mechanism) -> Choice | None:

@@ -16,6 +16,7 @@ from client.ties import settled, wins
 from protocol.channel import DiscreteChannel
 from protocol.features import group_weights, weighted
 from protocol.messages import Kind, Payload, Task, Ties
+from protocol.shaping import mapped
 from protocol.store import FeatureStore
 from protocol.terms import TIE
 from protocol.trust import Trust
@@ -80,9 +81,10 @@ class Asked:
             place = (task.problem, task.n, repetition, start, stop)
             if task.groups is not None and radius is not None:
                 own = self.features.reduced(*place)[rows - start]
+                own = own if task.map is None else mapped(own, task.map)
                 v = weighted(own, power, group_weights(own, task.groups[rows], radius)).rows
             else:
-                held = self.features.rounded(*place, power, radius).rows
+                held = self.features.rounded(*place, power, radius, task.map).rows
                 v = held if len(held) == len(rows) else held[rows - start]
             y = wins(self._settled(repetition))
             sums[index, 0] = y @ v + 0.0  # no negative zero

@@ -11,9 +11,15 @@ from protocol.trust import Trust
 Option = str | Decimal | bool
 
 # Central mechanisms by name, and whether they clip. The noise of each is the curator's business: `server.mechanisms`.
-CENTRAL = {"objective-perturbation-paper": False, "gaussian-statistic": False, "gaussian-statistic-clipped": True}
+CENTRAL = {
+    "objective-perturbation-paper": False,
+    "gaussian-statistic": False,
+    "gaussian-statistic-clipped": True,
+    "gaussian-statistic-shaped": True,
+}
 
-# What an arm's labels may go through, by trust and kind of problem; the first one is the default.
+# What an arm's labels may go through, by trust and kind of problem; the first one is the default, but for central arms:
+# see `protocol.shaping:default_mechanism`.
 MECHANISMS: dict[tuple[Trust | None, str], tuple[str, ...]] = {
     (None, "pairwise"): ("none",),
     (Trust.CLEAR, "pairwise"): ("none",),

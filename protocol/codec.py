@@ -3,6 +3,9 @@
 import hashlib
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from protocol import halftruth_pb2 as wire
 from protocol.arrays import decode_array, encode_array
 from protocol.codec_parts import (
@@ -82,6 +85,7 @@ def encode_task(task: Task) -> bytes:
         cohort=task.cohort,
         modulus=task.modulus,
         groups=None if task.groups is None else encode_array(task.groups),
+        map=None if task.map is None else encode_array(task.map),
     )
     return message.SerializeToString(deterministic=True)
 
@@ -100,11 +104,12 @@ def decode_task(raw: bytes) -> Task:
         groups = decode_array(message.groups) if message.HasField("groups") else None
         if groups is not None and (groups.dtype.str[1:], groups.shape) != ("i4", (message.n,)):
             raise ValueError(f"expected int32 groups of shape ({message.n},), got {groups.dtype} {groups.shape}")
+        problem = decode_problem(message.problem)
         return Task(
             study=message.study,
             trust=Trust(message.trust),
             unit=Unit(message.unit),
-            problem=decode_problem(message.problem),
+            problem=problem,
             menu=tuple(decode_mechanism(item) for item in message.menu),
             n=message.n,
             epsilon=decimal_of(message.epsilon, "epsilon"),
@@ -121,7 +126,17 @@ def decode_task(raw: bytes) -> Task:
             cohort=message.cohort,
             modulus=message.modulus,
             groups=groups,  # type: ignore[arg-type]
+            map=_decode_map(message, problem.reduced_dimension),
         )
+
+
+def _decode_map(message: wire.Task, dimension: int) -> NDArray[np.float64] | None:
+    if not message.HasField("map"):
+        return None
+    linear = decode_array(message.map)
+    if (linear.dtype.str[1:], linear.shape) != ("f8", (dimension, dimension)):
+        raise ValueError(f"expected a float64 map of {dimension} coordinates, got {linear.dtype} {linear.shape}")
+    return linear.astype(np.float64, copy=False)
 
 
 # Replies

@@ -87,6 +87,7 @@ def encode_problem(problem: Problem) -> wire.Problem:
         design=None if problem.design is None else encode_array(problem.design),
         choices=0 if problem.kind == "pairwise" else problem.choices,
         sizes=None if problem.sizes is None else encode_array(problem.sizes),
+        scales=[canonical(scale) for scale in problem.scales],
     )
 
 
@@ -105,7 +106,15 @@ def decode_problem(message: wire.Problem) -> Problem:
         model=message.model,
         choices=message.choices or 2,
         sizes=decode_array(message.sizes) if message.HasField("sizes") else None,  # type: ignore[arg-type]
+        scales=tuple(_scale(text) for text in message.scales),
     )
+
+
+def _scale(text: str) -> Decimal:
+    value = decimal_of(text, "a scale")
+    if value is None:
+        raise ValueError("expected a scale, got an empty one")
+    return value
 
 
 def decode_payload(message: wire.Payload) -> Payload:

@@ -61,11 +61,13 @@ def differences(problem: Problem, address: Address, start: int, stop: int) -> Fl
     """x = phi(second) - phi(first) of rows start, ..., stop - 1; shape (rows, dimension).
 
     Drawn features take fixed positions of the sequence: d words a row ("gaussian": x is sqrt(2) times standard
-    normal) or 2 d words a row ("sphere": two points, each a normalised vector of normals).
+    normal, or sqrt(2 scale) times by coordinate) or 2 d words a row ("sphere": two points, each a normalised vector of
+    normals).
     """
     d, count = problem.dimension, stop - start
     if problem.features == "gaussian":
-        return math.sqrt(2) * normal(words(address, start * d, count * d)).reshape(count, d)
+        drawn = normal(words(address, start * d, count * d)).reshape(count, d)
+        return drawn * (np.sqrt(2.0 * _scales(problem)) if problem.scales else math.sqrt(2))
     if problem.features == "sphere":
         points = normal(words(address, start * 2 * d, count * 2 * d)).reshape(count, 2, d)
         length = np.zeros((count, 2))
@@ -151,13 +153,16 @@ def split_groups(groups: NDArray[np.int32]) -> list[NDArray[np.intp]]:
     return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
 
 
-def row_bound(problem: Problem, radius: float | None) -> float:
+def row_bound(problem: Problem, radius: float | None, shaped: bool = False) -> float:
     """A bound on every coordinate of every row, from public facts only; never from labels.
 
-    Rows of choices are those of all of them, relative to the first.
+    Rows of choices are those of all of them, relative to the first. Rows that went through a map (`shaped`) are bounded
+    by their radius alone.
     """
-    if problem.features == "gaussian":
-        bound = LARGEST_NORMAL * math.sqrt((2 if problem.kind == "pairwise" else 4) * problem.dimension)
+    if shaped and radius is not None:
+        bound = radius
+    elif problem.features == "gaussian":
+        bound = LARGEST_NORMAL * math.sqrt((2 if problem.kind == "pairwise" else 4) * float(_scales(problem).sum()))
     elif problem.features == "sphere":
         bound = 2.0
     elif problem.features == "items":
@@ -166,6 +171,11 @@ def row_bound(problem: Problem, radius: float | None) -> float:
         bound = float(norms(_given_rows(problem)).max()) or 1.0
     # A little above: projection and weighting round, and norms of 2^20 coordinates by up to 6e-11.
     return min(bound, radius if radius is not None else math.inf) * (1 + 1e-9)
+
+
+def _scales(problem: Problem) -> Floats:
+    """Variances of the coordinates of drawn phi, shape (dimension,)."""
+    return np.array([float(scale) for scale in problem.scales]) if problem.scales else np.ones(problem.dimension)
 
 
 def _given_rows(problem: Problem) -> Floats:
@@ -183,11 +193,12 @@ def _given_rows(problem: Problem) -> Floats:
 def default_radius(problem: Problem, n: int) -> float:
     """The default clipping radius sqrt(tr Sigma) of reduced rows, Sigma = E[x x^T].
 
-    Gaussian: sqrt(2 p). Sphere: sqrt(2 p / d). Given features: the root mean square norm of the first n rows.
+    Gaussian: sqrt(2 p), times the root of the mean scale. Sphere: sqrt(2 p / d). Given features: the root mean square
+    norm of the first n rows.
     """
     p, d = problem.reduced_dimension, problem.dimension
-    if problem.features == "gaussian":
-        return math.sqrt(2 * p)
+    if problem.features == "gaussian":  # each coordinate keeps 1 - 1/d of its variance where sums are zero
+        return math.sqrt(2 * float(_scales(problem).sum()) * p / d)
     if problem.features == "sphere":
         return math.sqrt(2 * p / d)
     if problem.features == "items":

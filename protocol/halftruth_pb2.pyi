@@ -303,6 +303,7 @@ class Problem(google.protobuf.message.Message):
     DESIGN_FIELD_NUMBER: builtins.int
     CHOICES_FIELD_NUMBER: builtins.int
     SIZES_FIELD_NUMBER: builtins.int
+    SCALES_FIELD_NUMBER: builtins.int
     kind: builtins.str
     """"pairwise", "choice": the top one of K"""
     model: builtins.str
@@ -323,6 +324,10 @@ class Problem(google.protobuf.message.Message):
     def sizes(self) -> global___Array:
         """(n,) I32: how many of the K choices a row has, its first ones; absent: all"""
 
+    @property
+    def scales(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """variances of phi's coordinates, "gaussian" pairs; canonical decimals; none: all 1"""
+
     def __init__(
         self,
         *,
@@ -335,9 +340,10 @@ class Problem(google.protobuf.message.Message):
         design: global___Array | None = ...,
         choices: builtins.int = ...,
         sizes: global___Array | None = ...,
+        scales: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["design", b"design", "sizes", b"sizes"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["bound", b"bound", "choices", b"choices", "design", b"design", "dimension", b"dimension", "features", b"features", "kind", b"kind", "model", b"model", "sizes", b"sizes", "sum_zero", b"sum_zero"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["bound", b"bound", "choices", b"choices", "design", b"design", "dimension", b"dimension", "features", b"features", "kind", b"kind", "model", b"model", "scales", b"scales", "sizes", b"sizes", "sum_zero", b"sum_zero"]) -> None: ...
 
 global___Problem = Problem
 
@@ -365,6 +371,7 @@ class Task(google.protobuf.message.Message):
     COHORT_FIELD_NUMBER: builtins.int
     MODULUS_FIELD_NUMBER: builtins.int
     GROUPS_FIELD_NUMBER: builtins.int
+    MAP_FIELD_NUMBER: builtins.int
     study: builtins.bytes
     """fingerprint of the study's public part, 32 bytes"""
     trust: global___Trust.ValueType
@@ -404,6 +411,10 @@ class Task(google.protobuf.message.Message):
     def groups(self) -> global___Array:
         """(n,) I32: whose a row is, by number, where the claim is for a labeler"""
 
+    @property
+    def map(self) -> global___Array:
+        """(p, p) F64: applied to reduced rows before they are weighted, where noise is shaped"""
+
     def __init__(
         self,
         *,
@@ -427,9 +438,10 @@ class Task(google.protobuf.message.Message):
         cohort: builtins.bytes = ...,
         modulus: builtins.int = ...,
         groups: global___Array | None = ...,
+        map: global___Array | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_exponent", b"_exponent", "exponent", b"exponent", "groups", b"groups", "problem", b"problem", "theta", b"theta"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_exponent", b"_exponent", "attempt", b"attempt", "cap", b"cap", "cohort", b"cohort", "delta", b"delta", "epsilon", b"epsilon", "exponent", b"exponent", "first_repetition", b"first_repetition", "groups", b"groups", "menu", b"menu", "modulus", b"modulus", "n", b"n", "problem", b"problem", "repetitions", b"repetitions", "round", b"round", "rows", b"rows", "study", b"study", "theta", b"theta", "ties", b"ties", "trust", b"trust", "unit", b"unit"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_exponent", b"_exponent", "exponent", b"exponent", "groups", b"groups", "map", b"map", "problem", b"problem", "theta", b"theta"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_exponent", b"_exponent", "attempt", b"attempt", "cap", b"cap", "cohort", b"cohort", "delta", b"delta", "epsilon", b"epsilon", "exponent", b"exponent", "first_repetition", b"first_repetition", "groups", b"groups", "map", b"map", "menu", b"menu", "modulus", b"modulus", "n", b"n", "problem", b"problem", "repetitions", b"repetitions", "round", b"round", "rows", b"rows", "study", b"study", "theta", b"theta", "ties", b"ties", "trust", b"trust", "unit", b"unit"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_exponent", b"_exponent"]) -> typing.Literal["exponent"] | None: ...
 
 global___Task = Task

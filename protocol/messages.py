@@ -134,6 +134,7 @@ class Task:
     `rows` None asks for all that the client has. `menu` offers mechanisms; the node's policy picks one before it looks
     at any label. `epsilon` None makes no claim; `delta` None is a pure claim. `cap`, at the unit LABELER, is how many
     labels of one labeler count; `groups` (n,) numbers the labelers of all rows, where a sum is protected for them.
+    `map` (p, p) is applied to reduced rows before they are weighted, where a sum's noise is shaped.
     """
 
     study: bytes
@@ -156,6 +157,7 @@ class Task:
     cohort: bytes = b""
     modulus: int = 0
     groups: NDArray[np.int32] | None = field(default=None, repr=False)
+    map: NDArray[np.float64] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ MODELS = {"pairwise": ("btl",), "choice": ("plackett-luce",)}  # models of prefe
 MOST_DIMENSIONS = 1 << 20
 MOST_CHOICES = 63  # a set of choices is one number in a ledger
 SMALLEST_SCALE, LARGEST_SCALE = 1e-100, 1e100  # of given features: squares of other numbers vanish or overflow
+LARGEST_VARIANCE = Decimal("1e12")  # of a coordinate of drawn features; its inverse is the smallest
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,7 @@ class Problem:
     int32. `sizes` (n,), int32, says how many of the K a row has, its first ones; None: all. Absent ones are 0, or -1.
     With `sum_zero` theta is restricted to coordinates that sum to 0, the identified part when phi is one-hot.
     `bound` is the radius B of the ball ||theta|| <= B; None means no ball.
+    `scales` are the variances of phi's coordinates where pairs are "gaussian"; empty: all are 1.
 
     Raises ValueError where a field does not fit. Source: Chowdhury, Zhou, Natarajan 2024, Section 2.
     """
@@ -44,6 +46,7 @@ class Problem:
     model: str = "btl"
     choices: int = 2
     sizes: NDArray[np.int32] | None = field(default=None, repr=False)
+    scales: tuple[Decimal, ...] = ()
 
     def __post_init__(self) -> None:
         if self.model not in MODELS.get(self.kind, ()):
@@ -59,6 +62,7 @@ class Problem:
         if self.design is not None and not (self.design.ndim and len(self.design)):
             raise ValueError("expected a design of at least one row, got none")
         _check_sizes(self)
+        _check_scales(self)
         if self.design is not None:
             check = _check_design if self.kind == "pairwise" else _check_choices
             check(self)
@@ -74,6 +78,8 @@ class Problem:
         bound = "" if self.bound is None else canonical(self.bound)
         head = (self.kind, self.model, self.dimension, self.features, self.sum_zero, bound)
         named = head if self.kind == "pairwise" else (*head, self.choices, self.sizes is not None)
+        if self.scales:
+            named = (*named, *map(canonical, self.scales))
         digest = hashlib.sha256(repr(named).encode())
         for array in (self.design, self.sizes):
             if array is not None:
@@ -97,6 +103,18 @@ def _check_sizes(problem: Problem) -> None:
         raise ValueError("expected no sizes where all rows have all choices: one spelling")
     if sizes.min() < 2 or sizes.max() > most:
         raise ValueError(f"expected sizes of rows in 2..{most}, got {sizes.min()}..{sizes.max()}")
+
+
+def _check_scales(problem: Problem) -> None:
+    scales = problem.scales
+    if not scales:
+        return
+    if (problem.kind, problem.features) != ("pairwise", "gaussian") or len(scales) != problem.dimension:
+        raise ValueError(f"expected {problem.dimension} scales of gaussian features of pairs, got {len(scales)}")
+    if not all(scale.is_finite() and 1 / LARGEST_VARIANCE <= scale <= LARGEST_VARIANCE for scale in scales):
+        raise ValueError(f"expected scales, variances of coordinates, in 1e-12..1e12, got {list(map(str, scales))}")
+    if all(scale == 1 for scale in scales):
+        raise ValueError("expected no scales where all are 1: one spelling")
 
 
 def _check_design(problem: Problem) -> None:

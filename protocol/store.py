@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from protocol.choice_features import reduced_blocks, rounded_blocks, row_sizes
 from protocol.features import Floats, Rounded, reduced_rows, rounded
 from protocol.problem import DRAWN, Problem
+from protocol.shaping import mapped
 
 
 class FeatureStore:
@@ -34,13 +35,26 @@ class FeatureStore:
         return self._get(key, lambda: Rounded(compute(problem, seed, n, repetition, start, stop), None)).rows
 
     def rounded(
-        self, problem: Problem, n: int, repetition: int, start: int, stop: int, exponent: int, radius: float | None
+        self,
+        problem: Problem,
+        n: int,
+        repetition: int,
+        start: int,
+        stop: int,
+        exponent: int,
+        radius: float | None,
+        linear: Floats | None = None,
     ) -> Rounded:
-        """Rows v_i = trunc(w_i Q^T x_i) in units of 2^exponent, with their weights; see `protocol.features.rounded`."""
-        key = (*_place(problem, n, repetition), start, stop, exponent, radius)
+        """Rows v_i = trunc(w_i Q^T x_i) in units of 2^exponent, with their weights; see `protocol.features.rounded`.
+
+        With a map `linear` (p, p) those of M Q^T x_i.
+        """
+        key = (*_place(problem, n, repetition), start, stop, exponent, radius, linear is not None and linear.tobytes())
 
         def compute() -> Rounded:
             rows = self.reduced(problem, n, repetition, start, stop)
+            if linear is not None:
+                rows = mapped(rows, linear)
             if problem.kind == "pairwise":
                 return rounded(rows, exponent, radius)
             return rounded_blocks(rows, row_sizes(problem, start, stop), exponent, radius)

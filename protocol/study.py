@@ -76,6 +76,7 @@ def describe(study: Study) -> dict[str, Any]:
             "sum_zero": problem.sum_zero,
             "bound": None if problem.bound is None else canonical(problem.bound),
             **({} if problem.kind == "pairwise" else {"choices": problem.choices}),
+            **({"scales": list(map(canonical, problem.scales))} if problem.scales else {}),
         },
         "grid": {
             "n": list(study.grid.n),

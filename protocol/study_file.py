@@ -20,6 +20,7 @@ from protocol.arms import (
 from protocol.choice_features import unpacked
 from protocol.decimals import decimal, delta, epsilon
 from protocol.problem import DRAWN, MODELS, MOST_CHOICES, Problem
+from protocol.shaping import default_mechanism
 from protocol.strict import StudyError
 from protocol.study import MOST, Grid, Study
 from protocol.trust import SIGHT, Trust
@@ -51,7 +52,7 @@ def parse(content: Mapping[str, Any], problem: Problem | None = None) -> Study:
 
 def parse_problem(content: Any, design: Any = None, features: str | None = None) -> Problem:
     """Read a [problem] table without its truth; a feature file's content comes as `design`, packed for choices."""
-    keys = ("kind", "model", "dimension", "features", "bound", "sum_zero", "choices")
+    keys = ("kind", "model", "dimension", "features", "bound", "sum_zero", "choices", "scales")
     top = strict.table(content, "problem", keys, ("kind", "dimension", "features"))
     kind = strict.text(top["kind"], "[problem] kind", MODELS)
     if ("choices" in top) != (kind == "choice"):
@@ -60,6 +61,7 @@ def parse_problem(content: Any, design: Any = None, features: str | None = None)
     bound = None
     if "bound" in top:
         bound = _decimal(top["bound"], "[problem] bound")
+    scales = strict.sequence(top["scales"], "[problem] scales") if "scales" in top else []
     try:
         values, sizes = (design, None) if kind == "pairwise" or design is None else unpacked(design)
         return Problem(
@@ -72,6 +74,7 @@ def parse_problem(content: Any, design: Any = None, features: str | None = None)
             bound=bound,
             design=values,
             sizes=sizes,
+            scales=tuple(_decimal(scale, "[problem] scales") for scale in scales),
         )
     except StudyError:
         raise
@@ -98,7 +101,8 @@ def _arm(content: Any, place: str, problem: Problem) -> Arm:
     known = estimators(trust, problem.kind, problem.model)
     estimator = strict.text(top["estimator"], f"[{place}] estimator", known)
     mechanisms = MECHANISMS[trust, problem.kind]
-    mechanism = strict.text(top.get("mechanism", mechanisms[0]), f"[{place}] mechanism", mechanisms)
+    usual = default_mechanism(problem) if trust is Trust.CENTRAL and "mechanism" not in top else mechanisms[0]
+    mechanism = strict.text(top.get("mechanism", usual), f"[{place}] mechanism", mechanisms)
     options = strict.table(
         {key: value for key, value in top.items() if key not in ("trust", "mechanism", "estimator")},
         place,

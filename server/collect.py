@@ -142,7 +142,8 @@ def _check_payload(task: Task, report: Report, rows: NDArray[np.int64], outcomes
     sums = payload.values.astype(np.float64)
     to_integers(sums, task.exponent)
     radius = report.mechanism.get("radius")
-    if (np.abs(sums) > count * row_bound(task.problem, None if radius is None else float(radius))).any():
+    bound = row_bound(task.problem, None if radius is None else float(radius), task.map is not None)
+    if (np.abs(sums) > count * bound).any():
         raise ValueError(f"a sum larger than {count} rows can have")
 
 

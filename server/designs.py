@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.coins import Address, Stream
-from protocol.features import differences, group_weights, norms, split_groups, weighted
+from protocol.features import Rounded, differences, group_weights, norms, split_groups, weighted
 from protocol.messages import Task
 from protocol.privacy import Unit
 from protocol.problem import Problem
+from protocol.shaping import mapped, triangular_inverse
 from protocol.store import FeatureStore
 from protocol.terms import only_mechanism
 from server.estimators.features import Features, PairFeatures
@@ -21,6 +22,7 @@ from server.mechanisms.discrete_gaussian import SMALLEST_SENSITIVITY
 from server.mechanisms.sensitivity import largest_squared_norm, squared_group_norm
 
 Rows = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Groups = NDArray[np.int32]
 T = TypeVar("T", np.float64, np.int32)
 
@@ -29,7 +31,8 @@ T = TypeVar("T", np.float64, np.int32)
 class Design:
     """Rows v_i = trunc(w_i Q^T x_i) on the grid 2^exponent: (n, p), with their weights (n,) or None.
 
-    `groups` (n,) numbers the labelers where one of them is to be protected, None where one label is.
+    `groups` (n,) numbers the labelers where one of them is to be protected, None where one label is. Where rows went
+    through a map before they were weighted, `back` (p, p) is its inverse: estimators see rows and sums through it.
     """
 
     rows: NDArray[np.float64] = field(repr=False)
@@ -37,12 +40,22 @@ class Design:
     exponent: int
     groups: Groups | None = field(default=None, repr=False)
     pairs: Pairs | None = field(default=None, repr=False)
+    back: Floats | None = field(default=None, repr=False)
+
+    def returned(self, rows: Floats) -> Floats:
+        """Rows or sums of them, (..., p), in the coordinates of estimators: through `back`, all alike."""
+        return rows if self.back is None else mapped(np.atleast_2d(rows), self.back).reshape(rows.shape)
+
+    @cached_property
+    def seen(self) -> Floats:
+        """The rows as estimators see them, (n, p)."""
+        return self.returned(self.rows)
 
     @cached_property
     def features(self) -> Features:
         """The rows as the kernels take them: comparisons of items whose scores sum to zero by their `pairs`."""
         if self.pairs is None:
-            return Features.of(self.rows, self.weights)
+            return Features.of(self.seen, self.weights)
         scales = np.empty(0) if self.weights is None else 1.0 / self.weights
         return PairFeatures(self.pairs, self.rows.shape[1] + 1, scales)
 
@@ -66,24 +79,35 @@ class Designs:
     def __init__(self, store: FeatureStore, seed: int, problem: Problem, n: int, repetition: int) -> None:
         self.repetition = repetition
         self._store, self._seed, self._problem, self._n = store, seed, problem, n
-        self._known: dict[tuple[int, float | None, bytes | None, bytes | None], Design] = {}
+        self._known: dict[tuple[int, float | None, tuple[bytes | None, ...]], Design] = {}
 
     def get(
-        self, exponent: int, radius: float | None, rows: Rows | None = None, groups: Groups | None = None
+        self,
+        exponent: int,
+        radius: float | None,
+        rows: Rows | None = None,
+        groups: Groups | None = None,
+        linear: Floats | None = None,
     ) -> Design:
-        """The design on a grid, of some rows or of all: clipped at a radius or not, rows or (of all rows) groups."""
-        key = (exponent, radius, None if rows is None else rows.tobytes(), None if groups is None else groups.tobytes())
+        """The design on a grid, of some rows or of all: clipped at a radius or not, rows or (of all rows) groups.
+
+        With a map `linear`, lower triangular, of mapped rows.
+        """
+        arrays = tuple(None if array is None else array.tobytes() for array in (rows, groups, linear))
+        key = (exponent, radius, arrays)
         if key not in self._known:
+            back = None if linear is None else triangular_inverse(linear)
             place = (self._problem, self._n, self.repetition, 0, self._n)
             whose = None if groups is None else _taken(groups, rows)
             if whose is None or radius is None:
-                whole = self._store.rounded(*place, exponent, radius)
+                whole = self._store.rounded(*place, exponent, radius, linear)
                 weights = None if whole.weights is None else _taken(whole.weights, rows)
-                self._known[key] = Design(_taken(whole.rows, rows), weights, exponent, whose, self._pairs(rows))
+                made = Rounded(_taken(whole.rows, rows), weights)
             else:
                 own = _taken(self._store.reduced(*place), rows)
-                clipped = weighted(own, exponent, group_weights(own, whose, radius))
-                self._known[key] = Design(clipped.rows, clipped.weights, exponent, whose, self._pairs(rows))
+                own = own if linear is None else mapped(own, linear)
+                made = weighted(own, exponent, group_weights(own, whose, radius))
+            self._known[key] = Design(made.rows, made.weights, exponent, whose, self._pairs(rows), back)
         return self._known[key]
 
     def _pairs(self, rows: Rows | None) -> Pairs | None:

@@ -65,10 +65,12 @@ def evidence(server: Server, heard: Heard, designs: Designs) -> Evidence:
 def _released(server: Server, heard: Heard, designs: Designs) -> Evidence:
     task, radius = heard.task, only_mechanism(heard.task).get("radius")
     place = (row_exponent(task), None if radius is None else float(radius), answered_rows(heard))
-    design = designs.get(*place, task.groups)
+    design = designs.get(*place, task.groups, task.map)
     total, stddev = released_sum(server, heard, designs.repetition, designs.sensitivity_squared(task, design))
-    half_sum = total - 0.5 * design.total
-    return Evidence(design.rows, design.weights, None, half_sum, 1.0, 0.0, stddev, features=design.features)
+    half_sum = design.returned(total - 0.5 * design.total)
+    return Evidence(
+        design.seen, design.weights, None, half_sum, 1.0, 0.0, stddev, design.features, noise_factor=design.back
+    )
 
 
 def released_sum(

@@ -1,8 +1,10 @@
 """From a cell of a study to its tasks: arms with one mechanism and parameters share a task and its release."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from protocol.grid import exponent
 from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import DRAWN, Problem
+from protocol.shaping import SHAPED, shaping
 from protocol.strict import StudyError
 from protocol.study import Cell, Study
 from protocol.terms import label_epsilon, only_mechanism, row_exponent
@@ -107,15 +110,22 @@ def _mechanism(study: Study, cell: Cell, arm: Arm, level: Level) -> Mechanism:
     if CENTRAL.get(arm.mechanism):
         radius = arm.get("radius")
         parameters["radius"] = (
-            radius if isinstance(radius, Decimal) else decimal(usual_radius(study.problem, cell.n), "radius")
+            radius
+            if isinstance(radius, Decimal)
+            else decimal(usual_radius(study.problem, cell.n, arm.mechanism), "radius")
         )
     if arm.get("norm") == "unprojected":
         parameters["unprojected"] = Decimal(1)
     return Mechanism.of(arm.mechanism, **parameters)
 
 
-def usual_radius(problem: Problem, n: int) -> float:
-    """The clipping radius where an arm gives none: the root mean square norm of a row, or span of its choices."""
+def usual_radius(problem: Problem, n: int, mechanism: str) -> float:
+    """The clipping radius where an arm gives none: the root mean square norm of a row, or span of its choices.
+
+    Rows under the map of shaped noise have the second moments I: sqrt(p).
+    """
+    if mechanism == SHAPED:
+        return math.sqrt(problem.reduced_dimension)
     return default_radius(problem, n) if problem.kind == "pairwise" else default_span(problem, n)
 
 
@@ -124,7 +134,8 @@ def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: L
     grid = None
     if trust is Trust.CENTRAL:
         _check_claim(mechanism, study.problem.reduced_dimension)
-        grid = exponent(cell.n, row_bound(study.problem, None if radius is None else float(radius)))
+        bound = row_bound(study.problem, None if radius is None else float(radius), mechanism.name == SHAPED)
+        grid = exponent(cell.n, bound)
     task = Task(
         study=study.fingerprint,
         trust=trust,
@@ -137,8 +148,17 @@ def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: L
         first_repetition=cell.first_repetition,
         repetitions=cell.repetitions,
         exponent=grid,
+        map=_map(study.problem, cell.n) if mechanism.name == SHAPED else None,
     )
     return with_ties(task, _ties(study.problem, trust))
+
+
+@lru_cache(maxsize=16)
+def _map(problem: Problem, n: int) -> NDArray[np.float64]:
+    try:
+        return shaping(problem, n)
+    except ValueError as error:
+        raise StudyError(f"{SHAPED}: {error}") from None
 
 
 def _ties(problem: Problem, trust: Trust) -> Ties:
@@ -168,6 +188,8 @@ def _check_unit(task: Task, mechanism: Mechanism) -> None:
         raise ValueError("expected groups and a cap exactly at the unit labeler: see server.tasks:for_labelers")
     if labelers and mechanism.get("unprojected"):
         raise ValueError("expected projected rows where labelers are protected: leave out norm = 'unprojected'")
+    if (task.map is not None) != (mechanism.name == SHAPED):
+        raise ValueError("expected a map exactly where noise is shaped")
 
 
 def _check_rows(task: Task) -> None:

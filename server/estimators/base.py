@@ -22,7 +22,8 @@ class Evidence:
     central model; half_sum (p,):
     sum_i (y_i - 1/2) v_i of what was reported, with the curator's noise of `noise_stddev` per coordinate;
     contrast = keep - flip and flip: the channel that the server asked for, 1 and 0 for clear labels; features: the same
-    rows arranged for the kernels, where they are at hand; coins: where a bootstrap finds its own.
+    rows arranged for the kernels, where they are at hand; coins: where a bootstrap finds its own; noise_factor (p, p):
+    F, where the curator's noise has the covariance noise_stddev^2 F F^T; None: F = I.
     Raises ValueError for a wrong shape or dtype, a value that is not finite, or a channel that is none.
     """
 
@@ -35,6 +36,7 @@ class Evidence:
     noise_stddev: float
     features: Features | None = field(default=None, repr=False)
     coins: Address | None = None
+    noise_factor: NDArray[np.float64] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.rows.ndim != 2 or 0 in self.rows.shape:
@@ -56,6 +58,8 @@ class Evidence:
             raise ValueError(f"expected contrast = 1 - 2 flip > 0 at flip = {self.flip}, got {self.contrast}")
         if not 0.0 <= self.noise_stddev < math.inf:
             raise ValueError(f"expected a finite noise_stddev >= 0, got {self.noise_stddev}")
+        if self.noise_factor is not None:
+            _check_array("noise_factor", self.noise_factor, np.float64, (p, p))
         if self.features is not None and self.features.shape != (n, p):
             raise ValueError(f"expected features of shape {(n, p)}, got {self.features.shape}")
 

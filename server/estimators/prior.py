@@ -22,14 +22,14 @@ Search = Callable[[float, Array], Minimum]
 def tempering(known: Reports, contrast: float) -> float:
     """How much flatter the log-likelihood of all that is unknown is than n times the de-biased loss.
 
-    (1 + noise_stddev^2 / (n h)) / c^2, h = tr A''(0) / p: near u = 0 labels, flips and the curator's noise give
-    S / (n c) about this times the variance A'' / n that clear labels alone would.
+    (1 + tr C / (n tr A''(0))) / c^2, C the covariance of the curator's noise: near u = 0 labels, flips and that noise
+    give S / (n c) about this times the variance A'' / n that clear labels alone would.
     Source: derived, see docs/ESTIMATORS.md.
     """
     noise = 0.0
     if known.noise_stddev:
-        mean = float(known.features.cumulant(np.zeros(known.dimension))[2].trace()) / known.dimension
-        noise = known.noise_stddev**2 / (known.count * mean) if mean else math.inf
+        own = float(known.features.cumulant(np.zeros(known.dimension))[2].trace())
+        noise = float(known.noise.trace()) / (known.count * own) if own else math.inf
     return (1.0 + noise) / contrast**2
 
 

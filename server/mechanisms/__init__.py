@@ -12,7 +12,8 @@ class CentralMechanism:
     """Gaussian noise on the sum of a central task.
 
     noise_multiplier(epsilon, delta) is stddev / sensitivity. `clipped`: rows carry public clipping weights.
-    `paper`: the noise of Theorem 5.2 as printed instead of the analytic Gaussian.
+    `paper`: the noise of Theorem 5.2 as printed instead of the analytic Gaussian. `shaped`: rows go through a public
+    map before they are weighted, and noise through its inverse afterwards.
 
     Guarantee: (epsilon, delta) for the unit whose sensitivity over all rows asked is given: one label (neighbours:
     replace one label), or one labeler (neighbours: replace all labels of one labeler).
@@ -22,13 +23,16 @@ class CentralMechanism:
     noise_multiplier: Callable[[Decimal, Decimal], float]
     clipped: bool
     paper: bool
+    shaped: bool = False
 
 
+_ANALYTIC = analytic_noise_multiplier
 CENTRAL: dict[str, CentralMechanism] = {
     mechanism.name: mechanism
     for mechanism in (
         CentralMechanism("objective-perturbation-paper", paper_noise_multiplier, clipped=False, paper=True),
-        CentralMechanism("gaussian-statistic", analytic_noise_multiplier, clipped=False, paper=False),
-        CentralMechanism("gaussian-statistic-clipped", analytic_noise_multiplier, clipped=True, paper=False),
+        CentralMechanism("gaussian-statistic", _ANALYTIC, clipped=False, paper=False),
+        CentralMechanism("gaussian-statistic-clipped", _ANALYTIC, clipped=True, paper=False),
+        CentralMechanism("gaussian-statistic-shaped", _ANALYTIC, clipped=True, paper=False, shaped=True),
     )
 }

@@ -9,7 +9,7 @@ from protocol.study import Study
 from studies.federate.facts import Facts
 from studies.fit.request import Request
 from studies.fit.round import ball
-from studies.fit.task import clipped, task_of
+from studies.fit.task import arm_of, clipped, task_of
 
 
 def study_and_task(request: Request, facts: Facts) -> tuple[Study, Task]:
@@ -19,7 +19,8 @@ def study_and_task(request: Request, facts: Facts) -> tuple[Study, Task]:
     fingerprint also covers whose labels about what are asked, since item numbers do not tell two files apart.
     Raises StudyError for a claim that cannot be kept.
     """
-    problem, arm, rows = facts.problem, request.asked, facts.rows
+    problem, rows = facts.problem, facts.rows
+    arm = arm_of(request, problem)
     if facts.groups is not None:
         arm = clipped(request, problem, rows, facts.groups)
     study, task = task_of(request, problem, arm, facts.groups)

@@ -15,6 +15,7 @@ from protocol.features import reduced_rows
 from protocol.messages import Runs, Task
 from protocol.privacy import Unit
 from protocol.problem import Problem
+from protocol.shaping import CLIPPED, SHAPED, default_mechanism, mapped, shaping
 from protocol.strict import StudyError
 from protocol.study import Cell, Grid, Study
 from protocol.trust import Trust
@@ -22,8 +23,6 @@ from server.clipping import best_radius
 from server.mechanisms import CENTRAL
 from server.tasks import for_labelers, offers, with_ties
 from studies.fit.request import Request
-
-CLIPPED = "gaussian-statistic-clipped"
 
 
 def study_and_task(request: Request, table: Table) -> tuple[Study, Task]:
@@ -34,7 +33,7 @@ def study_and_task(request: Request, table: Table) -> tuple[Study, Task]:
     fingerprint also covers whose labels about what are asked (hashes of public columns; no name is sent).
     Raises StudyError for a claim that cannot be kept, or a file without a row to ask for.
     """
-    groups, arm = None, request.asked
+    groups, arm = None, arm_of(request, table.problem)
     if request.unit is Unit.LABELER:
         groups = labeler_groups(table)
         first = np.flatnonzero(table.first)  # the cap chooses before ties are left out: its rows are public
@@ -77,18 +76,28 @@ def labeler_groups(table: Table) -> NDArray[np.int32]:
     return rank[place]
 
 
+def arm_of(request: Request, problem: Problem) -> Arm:
+    """The arm that is asked: a sum about pairs gets the noise that features ask for, as in a study that names none."""
+    if request.trust is not Trust.CENTRAL or problem.kind != "pairwise":
+        return request.asked
+    return replace(request.asked, mechanism=default_mechanism(problem))
+
+
 def clipped(request: Request, problem: Problem, rows: NDArray[np.int64], groups: NDArray[np.int32]) -> Arm:
     """The arm that is asked for labelers: their contributions are clipped where a noisy sum protects them.
 
     `rows` are those that count, ties included; `groups` (n,) says whose a row is. Raises StudyError.
     """
+    asked = arm_of(request, problem)
     if request.trust is not Trust.CENTRAL:
-        return request.asked
+        return asked
     assert request.epsilon is not None and request.delta is not None
     reduced = reduced_rows(problem, 0, len(groups), 0, 0, len(groups))[rows]
+    if asked.mechanism == SHAPED:
+        reduced = mapped(reduced, shaping(problem, len(groups)))
     multiplier = _noise_multiplier(request.epsilon, request.delta)
     radius = best_radius(reduced, groups[rows], multiplier)
-    return Arm(Trust.CENTRAL, CLIPPED, "mle", (("radius", decimal(f"{radius:.6g}", "radius")),))
+    return replace(asked, options=(("radius", decimal(f"{radius:.6g}", "radius")),))
 
 
 def _noise_multiplier(epsilon: Decimal, delta: Decimal) -> float:
