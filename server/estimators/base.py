@@ -70,7 +70,7 @@ class Options:
 
     bound: radius of the ball ||u|| <= bound, inf for none; ridge: adds ridge ||u||^2 / 2 to the mean loss, "tempered"
     for what a Gaussian prior N(0, tau^2 I) and the noise of privacy ask for; tau: that prior's standard deviation,
-    "bound" for bound / sqrt(p), "marginal" for the likeliest; step of the last iterate: "pilot" or the number alpha;
+    "bound" for bound / sqrt(p), "marginal" for one from the reports; step of the last iterate: "pilot" or the number alpha;
     averaging of iterates: "last" (none), "half" or "all"; interval: "wald", or "bootstrap" of the reports.
     Raises ValueError for bound <= 0, alpha <= 0, tau <= 0, ridge < 0, for other words, and for values that are not
     numbers.
