@@ -35,6 +35,10 @@ CODES: dict[type[Exception], Code] = {
 _log = logging.getLogger("halftruth.client")
 
 
+class NotMine(TaskInvalid):
+    """The task is about rows that other nodes have, or about more than a message holds."""
+
+
 class _Refused(Exception):
     """The policy's no."""
 
@@ -106,7 +110,8 @@ def answer(raw_task: bytes, node: Node) -> bytes:
             code = error.code
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} at {frame.filename}:{frame.lineno}"
-        _log.warning("refused task %s: %s (%s)", task_id.hex()[:12], code.name, place)
+        level = logging.DEBUG if isinstance(error, NotMine) else logging.WARNING
+        _log.log(level, "refused task %s: %s (%s)", task_id.hex()[:12], code.name, place)
         return encode_refusal(Refusal(task_id, code))
 
 
@@ -123,7 +128,7 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
         raise _Refused(Code.MECHANISM_NOT_ALLOWED)
     rows = answerable(task, node.source)
     if not len(rows) or len(rows) * task.repetitions > MOST_VALUES:
-        raise TaskInvalid("expected a task about at least one row of this client, and not more than a message holds")
+        raise NotMine("expected a task about at least one row of this client, and not more than a message holds")
     check_groups(task, node.source, rows)
     facts = node.source.facts(rows)
     draws = partial(node.draws, task)

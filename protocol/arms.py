@@ -51,7 +51,17 @@ ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.LOCAL, "rr-map"): Known(frozenset({"tau"})),
     (Trust.LOCAL, "naive"): Known(frozenset({"ridge", "tau"})),
     (Trust.CENTRAL, "mle"): Known(frozenset({"ridge", "tau", "radius", "norm"})),
+    (Trust.CLEAR, "median-of-means"): Known(frozenset({"groups"})),
+    (Trust.CLEAR, "trimmed-mean"): Known(frozenset({"groups", "trim"})),
+    (Trust.LOCAL, "debiased-median-of-means"): Known(frozenset({"groups"})),
+    (Trust.LOCAL, "debiased-trimmed-mean"): Known(frozenset({"groups", "trim"})),
+    (Trust.CENTRAL, "median-of-means"): Known(frozenset({"groups", "radius"})),
+    (Trust.CENTRAL, "trimmed-mean"): Known(frozenset({"groups", "trim", "radius"})),
 }
+# Estimators that compare groups of rows, and how many groups where an arm does not say.
+GROUPED = frozenset({"median-of-means", "trimmed-mean", "debiased-median-of-means", "debiased-trimmed-mean"})
+USUAL_GROUPS = 20
+MOST_GROUPS = 1 << 12
 
 
 # The same for the top one of K choices.
@@ -87,12 +97,14 @@ class OptionRule(NamedTuple):
 
 OPTIONS: dict[str, OptionRule] = {
     "averaging": OptionRule(frozenset({"last", "half", "all"}), number=False),
+    "groups": OptionRule(),
     "interval": OptionRule(frozenset({"wald", "bootstrap"}), number=False),
     "norm": OptionRule(frozenset({"projected", "unprojected"}), number=False),
     "radius": OptionRule(),
     "ridge": OptionRule(frozenset({"tempered"}), zero=True),
     "step": OptionRule(frozenset({"pilot", "oracle"})),
     "tau": OptionRule(frozenset({"bound", "marginal"})),
+    "trim": OptionRule(),
 }
 CHOICE_OPTIONS: dict[str, OptionRule] = {
     "radius": OptionRule(),
@@ -110,6 +122,11 @@ def conflict(estimator: str, options: Mapping[str, Option], ball: bool) -> str |
         return 'expected ridge = "tempered" beside tau: nothing else uses it'
     if options.get("tau") == "bound" and not ball:
         return 'expected a bound in [problem] for tau = "bound"'
+    groups, trim = options.get("groups", USUAL_GROUPS), options.get("trim", Decimal("0.25"))
+    if not (isinstance(groups, int | Decimal) and groups == int(groups) and 3 <= groups <= MOST_GROUPS):
+        return f"expected a whole number of groups from 3 to {MOST_GROUPS}"
+    if not (isinstance(trim, Decimal) and 0 < trim < Decimal("0.5")):
+        return "expected trim between 0 and 0.5"
     return None
 
 

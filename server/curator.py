@@ -19,14 +19,18 @@ class Curator(Protocol):
 
 @dataclass(frozen=True)
 class SimulatedCurator:
-    """Addressed coins: the same noise for every mechanism and level of a repetition, scaled. Protects nobody."""
+    """Addressed coins: the same noise for every mechanism and level of a repetition, scaled. Protects nobody.
+
+    The coins of a task about some rows sit at the first of them: disjoint runs of rows have noise of their own.
+    """
 
     seed: int
 
     def release(self, task: Task, request: ReleaseRequest, exact_sum: list[int]) -> SimulatedRelease:
         """Add floating-point Gaussian noise at the address of the repetition."""
         address = Address(self.seed, Stream.CURATOR, task.n, request.repetition, task.round)
-        return simulated_release(request, exact_sum, normal(words(address, 0, len(exact_sum))))
+        start = 0 if task.rows is None else int(task.rows.numbers()[0]) * len(exact_sum)
+        return simulated_release(request, exact_sum, normal(words(address, start, len(exact_sum))))
 
 
 @dataclass(frozen=True)

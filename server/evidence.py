@@ -1,6 +1,9 @@
 """From collected reports to what an estimator sees of one repetition."""
 
-from dataclasses import dataclass
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,15 +39,18 @@ class Server:
 
 @dataclass(frozen=True)
 class Heard:
-    """A task, its id, and what was collected for it."""
+    """A task, its id, and what was collected for it; `parts` where it was asked group by group."""
 
     task: Task
     task_id: bytes
     collected: Collected
+    parts: tuple["Heard", ...] = ()
 
 
 def evidence(server: Server, heard: Heard, designs: Designs) -> Evidence:
     """Evidence of the repetition that `designs` belongs to; in the central model this commits the noisy sum first."""
+    if heard.parts:
+        return _by_group(server, heard, designs)
     if heard.task.trust is Trust.CENTRAL:
         return _released(server, heard, designs)
     task, collected = heard.task, heard.collected
@@ -71,6 +77,41 @@ def _released(server: Server, heard: Heard, designs: Designs) -> Evidence:
     return Evidence(
         design.seen, design.weights, None, half_sum, 1.0, 0.0, stddev, design.features, noise_factor=design.back
     )
+
+
+def _by_group(server: Server, heard: Heard, designs: Designs) -> Evidence:
+    """One release for each group of rows; a label is in one of them, so that it pays for one."""
+    parts = [_released(server, part, designs) for part in heard.parts]
+    weights = [part.weights for part in parts if part.weights is not None]
+    sums = np.array([part.half_sum for part in parts])
+    return replace(
+        parts[0],
+        rows=np.concatenate([part.rows for part in parts]),
+        weights=np.concatenate(weights) if weights else None,
+        half_sum=np.array([math.fsum(column) for column in sums.T]),
+        noise_stddev=math.sqrt(math.fsum(part.noise_stddev**2 for part in parts)),
+        features=None,
+        group_sums=sums,
+    )
+
+
+def joined(task: Task, heard: Sequence[Heard]) -> Heard:
+    """What was heard about a task that was asked in parts, which share no row; of one part, that one."""
+    if len(heard) == 1:
+        return heard[0]
+    collected = [one.collected for one in heard]
+    coins = [one.coins for one in collected if one.coins is not None]
+    whole = replace(
+        collected[0],
+        rows=np.sort(np.concatenate([one.rows for one in collected])),
+        sums=None,
+        accepted=tuple(name for one in collected for name in one.accepted),
+        coins=max(coins) if coins else None,
+        numerics=frozenset[bytes]().union(*(one.numerics for one in collected)),
+        refusals=sum((one.refusals for one in collected), Counter()),
+        rejected=tuple(reason for one in collected for reason in one.rejected),
+    )
+    return Heard(task, heard[0].task_id, whole, tuple(heard))
 
 
 def released_sum(

@@ -9,13 +9,13 @@ import numpy as np
 
 from protocol.arms import Arm
 from protocol.codec import encode_task, identity
-from protocol.messages import Task
+from protocol.messages import Code, Task
 from protocol.problem import Problem
 from protocol.study import Cell, Study
 from protocol.trust import Trust
 from server.collect import Collected, Mail, collect
 from server.estimators.base import Options
-from server.evidence import Heard, Server
+from server.evidence import Heard, Server, joined
 from server.kinds import KINDS
 from server.outcome import Outcome, asked_rows, outcomes, trivial
 from server.tasks import check_task, offers
@@ -35,7 +35,9 @@ def complete(task: Task, collected: Collected, unread: Sequence[str]) -> None:
     if unread:
         raise RoundFailed(f"expected replies to tasks, got {len(unread)} that are none: {'; '.join(unread[:3])}")
     asked = asked_rows(task)
-    if not collected.refusals and not collected.rejected and len(collected.rows) == asked:
+    # Of a task about some rows, nodes without any of them refuse: nothing is missing where all rows are there.
+    elsewhere = task.rows is not None and set(collected.refusals) <= {Code.TASK_INVALID}
+    if (not collected.refusals or elsewhere) and not collected.rejected and len(collected.rows) == asked:
         return
     codes = ", ".join(f"{code.name} x {count}" for code, count in sorted(collected.refusals.items())) or "none"
     rejected = "; ".join(collected.rejected[:3]) or "none"
@@ -61,14 +63,14 @@ def play(study: Study, cell: Cell, ask: Ask, server: Server, check: Check = comp
     runtimes. Raises RoundFailed where `check` does not accept what came: `complete` insists on every row.
     """
     offered, kind = list(offers(study, cell)), KINDS[study.problem.kind]
-    answers = listen([offer.task for offer in offered if offer.task], ask, check)
+    answers = listen([task for offer in offered for task in offer.asked], ask, check)
     for repetition in range(cell.first_repetition, cell.first_repetition + cell.repetitions):
         designs = kind.designs(server, study.problem, cell.n, repetition)
         for offer in offered:
             if offer.task is None:
                 yield from (trivial(arm, cell.n, repetition, study.problem) for arm in offer.arms)
                 continue
-            heard = answers[offer.task]
+            heard = joined(offer.task, [answers[task] for task in offer.asked])
             seen = kind.seen(server, heard, designs)
             for arm in offer.arms:
                 estimate = kind.estimators[arm.estimator](seen, options(study.problem, arm))

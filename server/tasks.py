@@ -9,12 +9,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.arms import CENTRAL, Arm
+from protocol.arms import CENTRAL, GROUPED, USUAL_GROUPS, Arm
 from protocol.choice_features import default_span
 from protocol.decimals import decimal
 from protocol.features import default_radius, row_bound
 from protocol.grid import exponent
-from protocol.messages import Mechanism, Task, Ties
+from protocol.messages import Mechanism, Runs, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import DRAWN, Problem
 from protocol.shaping import SHAPED, shaping
@@ -22,6 +22,7 @@ from protocol.strict import StudyError
 from protocol.study import Cell, Study
 from protocol.terms import label_epsilon, only_mechanism, row_exponent
 from protocol.trust import Trust
+from server.groups import row_groups
 from server.mechanisms import CENTRAL as NOISE
 from server.mechanisms.discrete_gaussian import check_claim
 
@@ -30,10 +31,19 @@ Level = tuple[Decimal | None, Decimal | None]
 
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """A task (None: nobody is asked) and the arms that its reports serve."""
+    """A task (None: nobody is asked) and the arms that its reports serve.
+
+    `parts`: what is asked in its place where sums of groups of rows are released one by one, each row in one of them.
+    """
 
     task: Task | None
     arms: tuple[Arm, ...]
+    parts: tuple[Task, ...] = ()
+
+    @property
+    def asked(self) -> tuple[Task, ...]:
+        """The tasks that are sent."""
+        return self.parts or (() if self.task is None else (self.task,))
 
 
 def offers(study: Study, cell: Cell) -> Iterator[Offer]:
@@ -44,14 +54,33 @@ def offers(study: Study, cell: Cell) -> Iterator[Offer]:
     plain = tuple(arm for arm in study.arms if arm.trust is None)
     if plain:
         yield Offer(None, plain)
-    shared: dict[tuple[Trust, Mechanism, Level], list[Arm]] = {}
+    shared: dict[tuple[Trust, Mechanism, Level, int], list[Arm]] = {}
     for arm in study.arms:
         for level in _levels(study, arm):
             assert arm.trust is not None
-            shared.setdefault((arm.trust, _mechanism(study, cell, arm, level), level), []).append(arm)
-    for trust, mechanism, level in sorted(shared, key=lambda key: (key[2][0] or 0, key[2][1] or 0, key[0])):
-        arms = tuple(shared[trust, mechanism, level])
-        yield Offer(_task(study, cell, trust, mechanism, level), arms)
+            key = (arm.trust, _mechanism(study, cell, arm, level), level, _groups(arm))
+            shared.setdefault(key, []).append(arm)
+    for key in sorted(shared, key=lambda key: (key[2][0] or 0, key[2][1] or 0, key[0], key[3])):
+        task = _task(study, cell, *key[:3])
+        yield Offer(task, tuple(shared[key]), _parts(task, key[3]))
+
+
+def _groups(arm: Arm) -> int:
+    """How many groups of rows a curator releases a sum of; 0 for one sum, and where rows answer for themselves."""
+    if arm.trust is not Trust.CENTRAL or arm.estimator not in GROUPED:
+        return 0
+    chosen = arm.get("groups")
+    return int(chosen) if isinstance(chosen, Decimal) else USUAL_GROUPS
+
+
+def _parts(task: Task, groups: int) -> tuple[Task, ...]:
+    if not groups:
+        return ()
+    try:
+        cut = row_groups(task.n, groups)
+    except ValueError as error:
+        raise StudyError(f"{task.trust.label} task: {error}") from None
+    return tuple(replace(task, rows=Runs.of(part)) for part in cut)
 
 
 def with_ties(task: Task, ties: Ties) -> Task:

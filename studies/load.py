@@ -22,7 +22,9 @@ from studies.choice_files import read_choices
 from studies.files import FEATURE_FILES, read_features
 from studies.truth import oracle_step, read_theta
 
-_NUMBERS = frozenset({"bound", "theta", "scales", "epsilon", "delta", "ridge", "tau", "radius", "step"})
+_NUMBERS = frozenset(
+    {"bound", "theta", "scales", "epsilon", "delta", "ridge", "tau", "groups", "trim", "radius", "step"}
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from server.estimators.base import Estimate, Options
+from server.estimators.grouped import median_of_means, trimmed_mean
 from server.estimators.minimiser import debiased, mle, naive
 from server.estimators.randomized import one_step, rr_map, rr_mle
 from server.estimators.sgd import debiased_sgd, sgd
@@ -19,4 +20,8 @@ ESTIMATORS: dict[str, Estimator] = {
     "rr-mle": rr_mle,
     "rr-map": rr_map,
     "naive": naive,
+    "median-of-means": median_of_means,
+    "trimmed-mean": trimmed_mean,
+    "debiased-median-of-means": median_of_means,
+    "debiased-trimmed-mean": trimmed_mean,
 }

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from protocol.arms import USUAL_GROUPS
 from protocol.coins import Address
 from protocol.terms import TIE
 from server.estimators.features import Features
@@ -22,7 +23,8 @@ class Evidence:
     central model; half_sum (p,):
     sum_i (y_i - 1/2) v_i of what was reported, with the curator's noise of `noise_stddev` per coordinate;
     contrast = keep - flip and flip: the channel that the server asked for, 1 and 0 for clear labels; features: the same
-    rows arranged for the kernels, where they are at hand; coins: where a bootstrap finds its own; noise_factor (p, p):
+    rows arranged for the kernels, where they are at hand; group_sums (G, p): half_sum by groups of consecutive rows,
+    where a curator released them; coins: where a bootstrap finds its own; noise_factor (p, p):
     F, where the curator's noise has the covariance noise_stddev^2 F F^T; None: F = I.
     Raises ValueError for a wrong shape or dtype, a value that is not finite, or a channel that is none.
     """
@@ -36,6 +38,7 @@ class Evidence:
     noise_stddev: float
     features: Features | None = field(default=None, repr=False)
     coins: Address | None = None
+    group_sums: NDArray[np.float64] | None = field(default=None, repr=False)
     noise_factor: NDArray[np.float64] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -56,6 +59,8 @@ class Evidence:
             raise ValueError(f"expected flip = 0 or 2^-63 <= flip < 0.5, got {self.flip}")
         if not (0.0 < self.contrast <= 1.0 and abs(self.contrast + 2.0 * self.flip - 1.0) <= 1e-15):
             raise ValueError(f"expected contrast = 1 - 2 flip > 0 at flip = {self.flip}, got {self.contrast}")
+        if self.group_sums is not None:
+            _check_array("group_sums", self.group_sums, np.float64, (len(self.group_sums), p))
         if not 0.0 <= self.noise_stddev < math.inf:
             raise ValueError(f"expected a finite noise_stddev >= 0, got {self.noise_stddev}")
         if self.noise_factor is not None:
@@ -71,9 +76,10 @@ class Options:
     bound: radius of the ball ||u|| <= bound, inf for none; ridge: adds ridge ||u||^2 / 2 to the mean loss, "tempered"
     for what a Gaussian prior N(0, tau^2 I) and the noise of privacy ask for; tau: that prior's standard deviation,
     "bound" for bound / sqrt(p), "marginal" for one from the reports; step of the last iterate: "pilot" or the number alpha;
-    averaging of iterates: "last" (none), "half" or "all"; interval: "wald", or "bootstrap" of the reports.
-    Raises ValueError for bound <= 0, alpha <= 0, tau <= 0, ridge < 0, for other words, and for values that are not
-    numbers.
+    averaging of iterates: "last" (none), "half" or "all"; interval: "wald", or "bootstrap" of the reports; groups: how
+    many groups of rows a robust mean is taken over; trim: the share of them that it leaves out at each end.
+    Raises ValueError for bound <= 0, alpha <= 0, tau <= 0, ridge < 0, groups < 3, trim outside (0, 1/2), for other
+    words, and for values that are not numbers.
     """
 
     bound: float
@@ -82,6 +88,8 @@ class Options:
     ridge: str | float = 0.0
     averaging: str = "last"
     interval: str = "wald"
+    groups: float = USUAL_GROUPS
+    trim: float = 0.25
 
     def __post_init__(self) -> None:
         if not self.bound > 0.0:
@@ -91,6 +99,8 @@ class Options:
         _check_option("ridge", self.ridge, ("tempered",), zero=True)
         _check_option("averaging", self.averaging, ("last", "half", "all"), zero=None)
         _check_option("interval", self.interval, ("wald", "bootstrap"), zero=None)
+        if not (self.groups == int(self.groups) and self.groups >= 3 and 0.0 < self.trim < 0.5):
+            raise ValueError(f"expected groups >= 3 and trim in (0, 1/2), got {self.groups} and {self.trim}")
         if self.tau == "bound" and math.isinf(self.bound):
             raise ValueError('expected a finite bound for tau = "bound", got none: give tau a number')
 
