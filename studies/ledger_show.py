@@ -5,10 +5,14 @@ import json
 import sys
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from protocol.decimals import canonical
+from protocol.privacy import Unit
 from protocol.strict import StudyError
+
+if TYPE_CHECKING:
+    from server.release_record import Release
 
 EXAMPLES = """\
 examples:
@@ -17,7 +21,8 @@ examples:
 
 A labeler's ledger shows every task with what it charged each label, and what each labeler has spent in total: epsilon
 and delta of a labeler protect all of their labels together, and at a delta of 1 or more nothing does. A curator's
-ledger shows every release. Answers and sums stay in the file."""
+ledger shows every release, and what they cost together as if all were about the same labels: claims added, and the same
+noise counted as Gaussian, at the same delta, which says more. Answers and sums stay in the file."""
 MOST_LABELERS = 20  # in the terminal; JSON has all of them
 
 
@@ -92,9 +97,10 @@ def label_ledger(path: Path) -> dict[str, Any]:
 
 
 def release_ledger(path: Path) -> dict[str, Any]:
-    """A curator's ledger: releases, oldest first."""
+    """A curator's ledger: releases, oldest first, and what they cost together."""
     from server.release_file import read_releases
 
+    releases = read_releases(path)
     return {
         "kind": "curator's ledger",
         "releases": [
@@ -111,9 +117,29 @@ def release_ledger(path: Path) -> dict[str, Any]:
                 "stddev": release.stddev * 2.0**release.request.exponent,
                 "coins": release.coins.label,
             }
-            for release in read_releases(path)
+            for release in releases
         ],
+        "together": _together(releases),
     }
+
+
+def _together(releases: "list[Release]") -> list[dict[str, Any]]:
+    """All releases as if about the same labels, for each unit that all of them protect."""
+    from server.accountant import composition
+
+    found = [composition(releases, unit) for unit in (Unit.LABEL, Unit.LABELER)]
+    return [
+        {
+            "unit": one.unit.label,
+            "releases": one.releases,
+            "epsilon added": _text(one.basic.epsilon if one.basic else None),
+            "delta added": _text(one.basic.delta if one.basic else None),
+            "epsilon as Gaussian": _text(one.epsilon),
+            "mu": one.mu,
+        }
+        for one in found
+        if one is not None
+    ]
 
 
 def _instead(path: Path) -> str:
@@ -131,7 +157,8 @@ def _show(content: dict[str, Any]) -> None:
     for name, entries in content.items():
         shown = entries[:MOST_LABELERS] if name == "labelers" else entries
         if not entries:
-            print_line(f"No {name} yet.")
+            if name != "together":
+                print_line(f"No {name} yet.")
             continue
         cells = [[_cell(key, value) for key, value in entry.items()] for entry in shown]
         print_table(list(entries[0]), cells, left=("task", "trust", "unit", "mechanism", "labeler", "coins"))

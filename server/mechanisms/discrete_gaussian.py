@@ -96,12 +96,12 @@ def delta_upper_bound(epsilon: Decimal, stddev: int | Fraction, sensitivity_squa
         raise ValueError(f"expected stddev > 0, got {stddev}")
     level = epsilon_float(epsilon)
     variance = Fraction(stddev) ** 2
-    mu = _root_up(sensitivity_squared / variance)
-    shift = _root_up(dimension * sensitivity_squared / (4 * variance**2))
+    mu = root_up(sensitivity_squared / variance)
+    shift = root_up(dimension * sensitivity_squared / (4 * variance**2))
     remaining = math.nextafter(level - shift, -math.inf)
     if remaining <= 0:
         return 1.0
-    factor = math.exp(_up(Fraction(dimension, 24) / variance)) if variance * 24 * 700 > dimension else math.inf
+    factor = math.exp(up(Fraction(dimension, 24) / variance)) if variance * 24 * 700 > dimension else math.inf
     return min(1.0, gaussian_delta_bound(remaining, mu) * factor * (1 + 2.0**-50))
 
 
@@ -160,14 +160,14 @@ def _check_shape(sensitivity_squared: int, dimension: int) -> None:
             raise ValueError(f"expected {name} >= 1, got {value}")
 
 
-def _up(value: Fraction) -> float:
+def up(value: Fraction) -> float:
     """A double not below a fraction."""
     return math.nextafter(float(value), math.inf)
 
 
-def _root_up(value: Fraction) -> float:
+def root_up(value: Fraction) -> float:
     """A double not below the square root of a fraction."""
-    return math.nextafter(math.sqrt(_up(value)), math.inf)
+    return math.nextafter(math.sqrt(up(value)), math.inf)
 
 
 def _ceil_root(value: Fraction) -> int:

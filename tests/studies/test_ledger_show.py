@@ -42,8 +42,11 @@ def test_charges_by_task_and_totals_by_labeler(state: Path, capsys: pytest.Captu
 
 def test_a_curator_ledger_shows_releases_without_their_values(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ledger", "show", str(state / "curator.sqlite"), "--json"]) == 0
-    (release,) = json.loads(capsys.readouterr().out)["releases"]
-    assert (release["mechanism"], release["labels"], release["reports"]) == ("gaussian-statistic", 3, 1)
+    content = json.loads(capsys.readouterr().out)
+    (release,), (together,) = content["releases"], content["together"]
+    assert (release["mechanism"], release["labels"], release["reports"]) == ("gaussian-statistic-clipped", 3, 1)
+    assert (together["unit"], together["releases"], together["epsilon added"]) == ("label", 1, "2")
+    assert float(together["epsilon as Gaussian"]) == pytest.approx(2, rel=1e-3)
     assert (release["unit"], release["cap"]) == ("label", None)
     assert not {"values", "accepted"} & set(release)
 
