@@ -93,7 +93,8 @@ def test_a_study_with_rows_of_different_sizes_from_file_to_results(tmp_path: Pat
     )
     path.write_text(
         "study = { name = 'file', seed = 3, repetitions = 2 }\n"
-        "problem = { kind = 'choice', choices = 4, dimension = 3, features = 'sets.npz', theta = [1, 0, -1] }\n"
+        "problem = { kind = 'choice', choices = 4, dimension = 3, features = 'sets.npz', theta = [1, 0, -1], "
+        "bound = 2 }\n"
         f"grid = {{ n = [80], epsilon = [1.0], delta = [1e-5] }}\n{arms}\n",
         encoding="utf-8",
     )
