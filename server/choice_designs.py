@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.choice_features import Sizes, row_sizes
+from protocol.choice_features import Sizes, row_sizes, spans
 from protocol.messages import Task
 from protocol.privacy import Unit
 from protocol.problem import Problem
@@ -17,6 +17,7 @@ from server.mechanisms.discrete_gaussian import SMALLEST_SENSITIVITY
 from server.mechanisms.sensitivity import largest_squared_norm
 
 Rows = NDArray[np.int64]
+_SLACK = 1e-9  # more than lengths in up to 2^20 coordinates are off by
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +40,12 @@ class ChoiceDesign:
 
         Source: derived, see docs/PRIVACY.md.
         """
-        largest = 0
-        for k in range(1, self.blocks.shape[1]):
-            own = self.sizes > k
-            if own.any():
-                blocks = self.blocks[own]
-                gaps = (blocks[:, :k] - blocks[:, k : k + 1]).reshape(-1, blocks.shape[2])
-                largest = max(largest, largest_squared_norm(gaps, self.exponent))
+        lengths = spans(self.blocks, self.sizes)  # differences on a grid are exact: only squares and sums round
+        near = lengths >= (1 - _SLACK) * lengths.max()
+        blocks, sizes, largest = self.blocks[near], self.sizes[near], 0
+        for k in range(1, blocks.shape[1]):
+            gaps = (blocks[sizes > k, :k] - blocks[sizes > k, k : k + 1]).reshape(-1, blocks.shape[2])
+            largest = max(largest, largest_squared_norm(gaps, self.exponent) if len(gaps) else 0)
         return largest
 
 
