@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check check-slow rankings lock proto clean
+.PHONY: help demo test lint check check-slow rankings defaults lock proto clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1 \2/p' Makefile | while read -r name text; do \
@@ -35,6 +35,11 @@ DATA ?= ../shared/data/pairwise
 
 rankings: $(VENV)/.run  ## the table of docs/RANKINGS.md: minutes
 	$(BIN)/python -m studies.rankings $(DATA)
+
+defaults: $(VENV)/.run  ## the table of docs/DEFAULTS.md: minutes
+	for law in gaussian sphere; do $(BIN)/halftruth run studies/toml/defaults.toml --set problem.features=$$law \
+	  --out out/defaults-$$law $$(test ! -e out/defaults-$$law/study.json || echo --resume); done
+	$(BIN)/python -m studies.defaults out/defaults-gaussian out/defaults-sphere
 
 # `make lock FLAGS=--upgrade` takes newer versions; without it only what pyproject.toml asks for changes.
 lock:  ## write requirements.lock anew

@@ -48,6 +48,8 @@ ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.LOCAL, "debiased"): Known(frozenset({"ridge", "tau", "interval"})),
     (Trust.LOCAL, "one-step"): Known(frozenset({"interval"})),
     (Trust.LOCAL, "rr-mle"): Known(frozenset({"interval"})),
+    (Trust.CLEAR, "notebook-sgd"): Known(frozenset({"nominal"})),
+    (Trust.LOCAL, "notebook-sgd"): Known(),
     (Trust.LOCAL, "rr-map"): Known(frozenset({"tau"})),
     (Trust.LOCAL, "naive"): Known(frozenset({"ridge", "tau"})),
     (Trust.CENTRAL, "mle"): Known(frozenset({"ridge", "tau", "radius", "norm"})),
@@ -124,6 +126,7 @@ def conflict(estimator: str, options: Mapping[str, Option], ball: bool) -> str |
         return 'expected a bound in [problem] for tau = "bound"'
     groups, trim = options.get("groups", USUAL_GROUPS), options.get("trim", Decimal("0.25"))
     if not (isinstance(groups, int | Decimal) and groups == int(groups) and 3 <= groups <= MOST_GROUPS):
+    "nominal": OptionRule(),
         return f"expected a whole number of groups from 3 to {MOST_GROUPS}"
     if not (isinstance(trim, Decimal) and 0 < trim < Decimal("0.5")):
         return "expected trim between 0 and 0.5"

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GUIDES = (
     "ARCHITECTURE",
     "CHOICES",
+    "DEFAULTS",
     "ESTIMATORS",
     "GLOSSARY",
     "PLANNING",

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from server.estimators.base import Estimate, Options
 from server.estimators.grouped import median_of_means, trimmed_mean
 from server.estimators.minimiser import debiased, mle, naive
+from server.estimators.notebook import notebook_sgd
 from server.estimators.randomized import one_step, rr_map, rr_mle
 from server.estimators.sgd import debiased_sgd, sgd
 from server.estimators.workspace import Workspace
@@ -14,6 +15,7 @@ Estimator = Callable[[Workspace, Options], Estimate]
 ESTIMATORS: dict[str, Estimator] = {
     "mle": mle,
     "sgd": sgd,
+    "notebook-sgd": notebook_sgd,
     "debiased-sgd": debiased_sgd,
     "debiased": debiased,
     "one-step": one_step,

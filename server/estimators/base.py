@@ -76,6 +76,7 @@ class Options:
     bound: radius of the ball ||u|| <= bound, inf for none; ridge: adds ridge ||u||^2 / 2 to the mean loss, "tempered"
     for what a Gaussian prior N(0, tau^2 I) and the noise of privacy ask for; tau: that prior's standard deviation,
     "bound" for bound / sqrt(p), "marginal" for one from the reports; step of the last iterate: "pilot" or the number alpha;
+    nominal: the level that the noise in every step of notebook_sgd is named after, inf for none;
     averaging of iterates: "last" (none), "half" or "all"; interval: "wald", or "bootstrap" of the reports; groups: how
     many groups of rows a robust mean is taken over; trim: the share of them that it leaves out at each end.
     Raises ValueError for bound <= 0, alpha <= 0, tau <= 0, ridge < 0, groups < 3, trim outside (0, 1/2), for other
@@ -88,6 +89,7 @@ class Options:
     ridge: str | float = 0.0
     averaging: str = "last"
     interval: str = "wald"
+    nominal: float = math.inf
     groups: float = USUAL_GROUPS
     trim: float = 0.25
 
@@ -99,6 +101,8 @@ class Options:
         _check_option("ridge", self.ridge, ("tempered",), zero=True)
         _check_option("averaging", self.averaging, ("last", "half", "all"), zero=None)
         _check_option("interval", self.interval, ("wald", "bootstrap"), zero=None)
+        if not self.nominal > 0.0:
+            raise ValueError(f"expected nominal > 0, got {self.nominal}")
         if not (self.groups == int(self.groups) and self.groups >= 3 and 0.0 < self.trim < 0.5):
             raise ValueError(f"expected groups >= 3 and trim in (0, 1/2), got {self.groups} and {self.trim}")
         if self.tau == "bound" and math.isinf(self.bound):
