@@ -18,7 +18,7 @@ class Described(Protocol):
 
     @property
     def pairs(self) -> NDArray[np.int32]:
-        """The two items of each row, (n, 2)."""
+        """The items of each row, (n, K): two, or up to K, then -1 where a row has fewer."""
 
     @property
     def features(self) -> NDArray[np.float64] | None:

@@ -10,6 +10,7 @@ from studies.terminal import printable
 
 if TYPE_CHECKING:  # a command's --help need not wait for numpy
     from client.sources.columns import Wanted
+    from client.sources.ranking_columns import RankingWanted
     from client.sources.table import Table
 
 FORMATS = """\
@@ -45,6 +46,29 @@ def add_column_arguments(parser: argparse.ArgumentParser, features: bool = True)
     )
 
 
+RANKINGS = """\
+Rankings: long (a line for each item, with its rank: rank and item, driver, ...; --question tells a labeler's rankings
+apart), wide (a line for each ranking, a column for each item, ranks in the cells), or best-worst (a line for each
+ranking, columns such as variety_a variety_b variety_c and best worst: the letter, number or name of an item). Of a
+ranking is asked its top choice; or one comparison of two of its items, drawn from its name before anyone looks at it;
+or M of them, which share epsilon (--ranking-as). Which items a ranking holds is public."""
+RANKING_FLAGS = ("ranking", "ranking_as", "items", "rank", "best", "worst", "unranked")
+
+
+def add_ranking_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags that say how a file of rankings is read, and what is asked of each ranking."""
+    group = parser.add_argument_group("rankings (guessed where the columns tell)")
+    group.add_argument("--ranking", metavar="FORMAT", help="the file holds rankings: long, wide or best-worst")
+    group.add_argument("--ranking-as", metavar="WHAT", help="what a ranking answers: top (default), pair or pairs:M")
+    group.add_argument("--items", metavar="NAMES", help="the column of items (long), or NAME,NAME,... one for each")
+    group.add_argument("--rank", metavar="NAME", help="long: the column of ranks, 1 the best")
+    group.add_argument("--best", metavar="NAME", help="best-worst: which item is best")
+    group.add_argument("--worst", metavar="NAME", help="best-worst: which is worst; none: nobody was asked")
+    group.add_argument(
+        "--unranked", metavar="WHAT", help="an item without a rank: absent (not offered, public) or last (offered)"
+    )
+
+
 def wanted(args: argparse.Namespace) -> "Wanted":
     """What the flags say of the columns."""
     from client.sources.columns import NONE, Wanted
@@ -54,11 +78,34 @@ def wanted(args: argparse.Namespace) -> "Wanted":
     return Wanted(*named, questions, coding=args.winner_coding)
 
 
+def wanted_ranking(args: argparse.Namespace) -> "RankingWanted":
+    """What the flags say of the columns of rankings. Raises StudyError for those of comparisons."""
+    from client.sources.columns import NONE
+    from client.sources.ranking_columns import RankingWanted
+
+    if (args.item_a, args.item_b, args.winner, args.loser, args.winner_coding) != (None,) * 5:
+        raise StudyError("--item-a, --item-b, --winner, --loser, --winner-coding: a file of rankings has none of them")
+    questions = () if args.question == NONE else _names(args.question)
+    named = (args.labeler, _names(args.items), args.rank, args.best, args.worst)
+    return RankingWanted(args.ranking, *named, questions, args.unranked)
+
+
+def holds_rankings(args: argparse.Namespace, names: tuple[str, ...]) -> bool:
+    """Whether a file with columns of these names is read as rankings: where a flag or the names say so."""
+    from client.sources.ranking_columns import guess_form
+
+    if not hasattr(args, "ranking"):  # not every command reads rankings
+        return False
+    said = any(getattr(args, flag) is not None for flag in RANKING_FLAGS)
+    return said or (args.winner is None and guess_form(names) is not None)
+
+
 def read_file(args: argparse.Namespace) -> "Table":
     """Read FILE as the flags say. Raises StudyError for a file that does not read, naming the place."""
     from client.sources.item_features import read_item_features
     from client.sources.loading import read_table
-    from client.sources.reading import SourceError
+    from client.sources.ranking_labels import RankingAs, read_ranking_table
+    from client.sources.reading import SourceError, read_records
 
     path = Path(args.file)
     if not path.is_file():
@@ -68,18 +115,27 @@ def read_file(args: argparse.Namespace) -> "Table":
         raise StudyError("--features-columns: expected --features with it")
     try:
         features = None if args.features is None else read_item_features(Path(args.features), chosen)
-        return read_table(path, args.public_data, wanted(args), features=features)
+        records = read_records(path)
+        if holds_rankings(args, records.names):
+            asked = RankingAs.parse(args.ranking_as or "top")
+            return read_ranking_table(path, args.public_data, wanted_ranking(args), asked, features, records)
+        return read_table(path, args.public_data, wanted(args), features=features, records=records)
     except SourceError as error:
         raise StudyError(printable(str(error))) from None
 
 
 def tell(table: "Table", wanted: "Wanted", private: bool = True) -> None:
     """Say on the error stream what was read as what, and if `private` what nobody but the holder may know."""
-    print(printable(f"Columns: {table.columns.describe(wanted)}"), file=sys.stderr)
+    from client.sources.columns import Columns
+
+    columns, pairs = table.columns, isinstance(table.columns, Columns)
+    described = columns.describe(wanted) if isinstance(columns, Columns) else columns.describe()
+    print(printable(f"Columns: {described}"), file=sys.stderr)
     if table.homonyms:
         print(printable(f"Read as items, not as answers: {', '.join(table.homonyms)}"), file=sys.stderr)
     if table.dropped:
-        print(f"Left out: {table.dropped} rows that compare an item with itself", file=sys.stderr)
+        what = "that compare an item with itself" if pairs else "of less than two items"
+        print(f"Left out: {table.dropped} rows {what}", file=sys.stderr)
     if not private:
         return
     counts = table.private_counts()

@@ -15,7 +15,7 @@ NONE = "none"  # what a holder says where there is no such column
 LABELERS = (
     *("labeler", "labeler_id", "labeller", "labeller_id", "worker", "worker_id", "judge", "judge_id", "assessor"),
     *("assessor_id", "annotator", "annotator_id", "rater", "rater_id", "respondent", "respondent_id", "voter"),
-    *("voter_id", "user", "user_id"),
+    *("voter_id", "user", "user_id", "farmer", "farmer_id"),
 )
 PAIRS = (
     *(("item_a", "item_b"), ("item_1", "item_2"), ("model_a", "model_b"), ("model_x", "model_y"), ("left", "right")),
@@ -67,7 +67,7 @@ class Columns:
             *([("winner", [self.winner], wanted.winner), *self._declared()] if self.pair else []),
             ("question", self.questions or ["the same in all rows"], wanted.questions),
         ]
-        return "; ".join(f"{what}: {', '.join(map(str, names))}{_guessed(said)}" for what, names, said in parts)
+        return "; ".join(f"{what}: {', '.join(map(str, names))}{guessed(said)}" for what, names, said in parts)
 
     def _declared(self) -> list[tuple[str, list[str], str]]:
         """What was declared of the winner's field, in words."""
@@ -81,12 +81,12 @@ class Columns:
 
 def choose(path: Path, names: tuple[str, ...], wanted: Wanted) -> Columns:
     """Find every column. Raises SourceError where one is missing, there twice, or could be several."""
-    header = _Header(path, names)
+    header = Header(path, names)
     questions = wanted.questions
     if questions is None:
-        questions = tuple(name for name in names if _plain(name) in QUESTIONS)
+        questions = tuple(name for name in names if plain(name) in QUESTIONS)
     pair, winner, loser = _comparison(header, wanted)
-    labeler = wanted.labeler or _labeler(header)
+    labeler = wanted.labeler or find_labeler(header)
     if wanted.coding is not None:
         codes(wanted.coding)
         if loser is not None:
@@ -100,13 +100,15 @@ def choose(path: Path, names: tuple[str, ...], wanted: Wanted) -> Columns:
 
 
 @dataclass(frozen=True)
-class _Header:
+class Header:
+    """The names of a file's columns, as they stand in it."""
+
     path: Path
     names: tuple[str, ...]
 
     def known(self, table: Iterable[str]) -> list[str]:
         """The columns whose plain names are in a table."""
-        return [name for name in self.names if _plain(name) in set(table)]
+        return [name for name in self.names if plain(name) in set(table)]
 
     def one(self, name: str) -> str:
         """The name of a column that is there once."""
@@ -119,7 +121,8 @@ class _Header:
         return SourceError(f"{self.path}, header: expected {expected}, got {got} columns {', '.join(self.names)}")
 
 
-def _labeler(header: _Header) -> str:
+def find_labeler(header: Header) -> str:
+    """The one column with a known name for who answered. Raises SourceError where there is none, or several."""
     found = header.known(LABELERS)
     if len(found) != 1:
         several = f"one column of labelers, not {' and '.join(found)}" if found else "a column that says who answered"
@@ -127,7 +130,7 @@ def _labeler(header: _Header) -> str:
     return found[0]
 
 
-def _comparison(header: _Header, wanted: Wanted) -> tuple[tuple[str, str] | None, str, str | None]:
+def _comparison(header: Header, wanted: Wanted) -> tuple[tuple[str, str] | None, str, str | None]:
     """The pair of items and the winner, or no pair, winner and loser."""
     if wanted.loser is not None:
         if wanted.winner is None or wanted.item_a is not None or wanted.item_b is not None:
@@ -161,9 +164,11 @@ def _several(found: Iterable[tuple[tuple[str, str] | None, str, str | None]]) ->
     return f", not {' or '.join(ways)} ({flags})" if ways else f" ({flags})"
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """A name as tables of names spell it: lower case, words joined by underscores."""
     return name.lower().replace(" ", "_").replace(".", "_").replace("-", "_")
 
 
-def _guessed(said: object) -> str:
+def guessed(said: object) -> str:
+    """What to add to a column that nobody named."""
     return " (guessed)" if said is None else ""

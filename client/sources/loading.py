@@ -39,13 +39,15 @@ def read_table(
     wanted: Wanted = EVERY_ROW,
     items: tuple[str, ...] | None = None,
     features: ItemFeatures | None = None,
+    records: Records | None = None,
 ) -> Table:
     """Read and validate a file of comparisons; ids are strings in Unicode form NFC without outer spaces.
 
     `items` numbers the items, in a federation as all its nodes do; else they are numbered by name. Lines that compare
-    an item with itself hold no information and are left out. Raises SourceError for the first line that does not fit.
+    an item with itself hold no information and are left out. `records`: the file, where it was read before.
+    Raises SourceError for the first line that does not fit.
     """
-    records = read_records(path)
+    records = read_records(path) if records is None else records
     columns = choose(path, records.names, wanted)
     found = _comparisons(records, columns)
     if not len(found.places):
@@ -56,7 +58,6 @@ def read_table(
     names = _items(found, items, records)
     number, person = _numbers(names), _numbers(labelers := tuple(sorted(set(owners))))
     sides = [np.fromiter(map(number.__getitem__, side), np.int32, len(side)) for side in (found.first, found.second)]
-    pairs = np.stack(sides, axis=1)
     missing = (found.outcome == MISSING).astype(np.uint8)
     values = np.where(missing, np.uint8(0), found.outcome)
     table = Table(
@@ -65,7 +66,7 @@ def read_table(
         columns=columns,
         items=names,
         rows_held=_rows(records, columns, found.places),
-        pairs=pairs,
+        pairs=np.stack(sides, axis=1),
         dropped=len(records) - len(found.places),
         features=None if features is None else features.of(names),
         feature_names=() if features is None else features.columns,
@@ -75,7 +76,7 @@ def read_table(
         values=Labels(values),
         missing=Labels(missing),
         identities=identities,
-        first=_first(identities),
+        first=first_rows(identities),
     )
     return _with_usable_features(table, path if features is None else features.path)
 
@@ -179,8 +180,8 @@ def _numbers(names: Sequence[str]) -> dict[str, int]:
     return {name: index for index, name in enumerate(names)}
 
 
-def _first(identities: Sequence[bytes]) -> NDArray[np.bool_]:
-    """Whether a row is the first of its label."""
+def first_rows(identities: Sequence[bytes]) -> NDArray[np.bool_]:
+    """Whether a row is the first of its label, (rows,)."""
     seen: set[bytes] = set()
     first = np.zeros(len(identities), dtype=np.bool_)
     for row, identity in enumerate(identities):

@@ -17,6 +17,7 @@ from client.labels import Labels
 from client.sources import Facts, ProblemUnknown
 from client.sources.columns import Columns
 from client.sources.outcomes import TIE, homonyms
+from client.sources.ranking_columns import RankingColumns
 from protocol.messages import Runs, Task
 from protocol.problem import Problem
 from protocol.trust import Trust
@@ -49,7 +50,7 @@ class Table:
 
     path: Path
     public: bool
-    columns: Columns
+    columns: Columns | RankingColumns
     items: tuple[str, ...]
     rows_held: NDArray[np.int64]
     pairs: NDArray[np.int32]

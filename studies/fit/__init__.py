@@ -11,7 +11,15 @@ from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
 from studies.fit.claim import HOLD_OUT, add_claim_arguments, read_ties, read_trust, read_unit
 from studies.fit.request import AUTO, NONE, WAYS, Request
-from studies.holder_file import FORMATS, add_column_arguments, read_file, tell, wanted
+from studies.holder_file import (
+    FORMATS,
+    RANKINGS,
+    add_column_arguments,
+    add_ranking_arguments,
+    read_file,
+    tell,
+    wanted,
+)
 
 EXAMPLES = f"""\
 examples:
@@ -21,8 +29,11 @@ examples:
   halftruth fit benchmark.csv --trust clear
   halftruth fit benchmark.csv --compare --epsilon 1
   halftruth fit benchmark.csv --trust local --epsilon 2 --public-data --coins addressed --seed 7
+  halftruth fit rankings.csv --ranking wide --ranking-as pairs:3 --trust local --epsilon 2
 
 {FORMATS}
+
+{RANKINGS}
 
 Names stay on this machine. With --trust local and central the first of a labeler's answers about one pair and question
 counts for all of them, with --trust clear every row counts, and --compare takes the first everywhere. What labelers
@@ -51,21 +62,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", metavar="N", help="of addressed coins")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_column_arguments(parser)
+    add_ranking_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Run `halftruth fit`: exit code 0 done, 1 no estimate; StudyError is wrong use or a file that does not read."""
     request = read_request(args)
     from client.ledger_store import LedgerUnavailable
+    from client.sources.ranking_labels import RankingAs
     from server.estimators.newton import EstimationError
     from server.release_file import LedgerError
     from server.rounds import RoundFailed
     from studies.fit.compare import compare, comparison_as_json, show_comparison
+    from studies.fit.ranking import of_rankings
     from studies.fit.round import fit
     from studies.fit.show import as_json, show
 
     table = read_file(args)
     tell(table, wanted(args))
+    request = of_rankings(request, table, RankingAs.parse(args.ranking_as or "top"))
     try:
         if args.compare:
             compared = compare(request, table, by_labeler=args.hold_out != HOLD_OUT[1])

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.labels import Labels
+from client.sources.choice_table import ChoiceTable
 from client.sources.table import Table
 from protocol.coins import Address, Stream, words
 from protocol.decimals import canonical
@@ -135,8 +136,14 @@ def subset(table: Table, kept: NDArray[np.bool_]) -> Table:
 
 
 def accuracy(estimates: NDArray[np.float64], test: Table) -> float:
-    """Share of winners whom the scores prefer; equal scores count half. NaN without a winner."""
+    """Share of winners whom the scores prefer; of several equal scores each counts its part. NaN without a winner."""
     values = test.values.reveal()
+    if isinstance(test, ChoiceTable):
+        known = test.missing.reveal() == 0
+        held = np.where(test.pairs >= 0, estimates[test.pairs], -np.inf)[known]
+        best = held == held.max(axis=1, keepdims=True)
+        hit = best[np.arange(len(held)), values[known]] / best.sum(axis=1)
+        return float(hit.mean()) if known.any() else math.nan
     known = (values != TIE) & (test.missing.reveal() == 0)
     margin = estimates[test.pairs[known, 1]] - estimates[test.pairs[known, 0]]
     signs = np.where(values[known] == 1, 1.0, -1.0)

@@ -17,18 +17,34 @@ MOST_NAMED = 5
 
 
 def groups(names: Names, pairs: Pairs) -> list[list[str]]:
-    """Groups of items without a comparison between them, largest first; one group where all hang together."""
-    return _components(names, pairs, "weak")
+    """Groups of items without a comparison between them, largest first; one group where all hang together.
 
-
-def require_minimiser(names: Names, pairs: Pairs, labels: NDArray[np.uint8]) -> None:
-    """Raise EstimationError unless every item beats every other, directly or through others.
-
-    Exactly then the likelihood of clear labels (1: the second of a pair won, 2: a tie) has a maximum without a ball.
-    Source: Ford 1957, Solution of a ranking problem from binary comparisons.
+    `pairs` (n, K) are the items of each row, -1 where it has fewer than K.
     """
+    row, place = np.nonzero(pairs[:, 1:] >= 0)
+    return _components(names, np.stack([pairs[row, 0], pairs[row, place + 1]], axis=1), "weak")
+
+
+def wins(pairs: Pairs, labels: NDArray[np.uint8]) -> Pairs:
+    """Who beat whom, (m, 2), by clear labels: 1, the second of a pair won; 2, a tie, half a win each."""
     won = np.where(labels[:, None] == 1, pairs[:, ::-1], pairs)
-    won = np.concatenate([won, won[labels == TIE][:, ::-1]])  # half a win each
+    return np.concatenate([won, won[labels == TIE][:, ::-1]])
+
+
+def top_wins(sets: Pairs, labels: NDArray[np.uint8]) -> Pairs:
+    """Who beat whom, (m, 2), by clear top choices: the label-th item of a row all others of it."""
+    top = sets[np.arange(len(sets)), labels]
+    row, place = np.nonzero((sets >= 0) & (sets != top[:, None]))
+    return np.stack([top[row], sets[row, place]], axis=1)
+
+
+def require_minimiser(names: Names, won: Pairs) -> None:
+    """Raise EstimationError unless every item beats every other, directly or through others; `won` (m, 2) says who did.
+
+    Exactly then the likelihood of clear labels has a maximum without a ball.
+    Source: Ford 1957, Solution of a ranking problem from binary comparisons; for top choices Hunter 2004, MM algorithms
+    for generalized Bradley-Terry models.
+    """
     strong = _components(names, won, "strong")
     if len(strong) > 1:
         raise EstimationError(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from protocol.arms import Arm
+from protocol.arms import Arm, Option
 from protocol.messages import Ties
 from protocol.privacy import Unit
 from protocol.trust import Trust
@@ -13,6 +13,12 @@ from protocol.trust import Trust
 WAYS: dict[Trust, tuple[str, tuple[str, ...]]] = {
     Trust.CLEAR: ("none", ("mle",)),
     Trust.LOCAL: ("randomized-response", ("rr-mle", "rr-map", "debiased", "debiased-sgd")),
+    Trust.CENTRAL: ("gaussian-statistic", ("mle",)),
+}
+# The same where a ranking's top choice is asked.
+CHOICE_WAYS: dict[Trust, tuple[str, tuple[str, ...]]] = {
+    Trust.CLEAR: ("none", ("mle",)),
+    Trust.LOCAL: ("k-randomized-response", ("rr-mle", "rr-map", "debiased", "debiased-sgd")),
     Trust.CENTRAL: ("gaussian-statistic", ("mle",)),
 }
 AUTO, BALL, NONE = "auto", "ball", "none"  # bounds that are not numbers; AUTO is NONE in clear, BALL under a claim
@@ -24,6 +30,9 @@ class Request:
 
     `public` says that the labels are no secret, `ties_public` which of them are ties. With the unit LABELER
     `cap` labels of each labeler count. Ledgers live in the folder `state`.
+    `kind` is that of the problem, "choice" where rows hold more than two items. Of a ranking `comparisons` labels are
+    asked, so that it spends so many times epsilon; 0 where labels are no part of a ranking. `options` are the
+    estimator's.
     """
 
     path: Path
@@ -39,11 +48,14 @@ class Request:
     ties_public: bool = False
     unit: Unit = Unit.LABEL
     cap: int = 0
+    kind: str = "pairwise"
+    comparisons: int = 0
+    options: tuple[tuple[str, Option], ...] = ()
 
     @property
     def asked(self) -> Arm:
         """The arm whose task is sent, the same for every estimator: what follows a report costs nothing."""
-        mechanism, estimators = WAYS[self.trust]
+        mechanism, estimators = (WAYS if self.kind == "pairwise" else CHOICE_WAYS)[self.trust]
         return Arm(self.trust, mechanism, estimators[0])
 
     @property

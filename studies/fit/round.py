@@ -21,16 +21,16 @@ from protocol.messages import Task
 from protocol.store import FeatureStore
 from protocol.trust import Trust
 from server.curator import Curator, LiveCurator, SimulatedCurator
-from server.estimators import ESTIMATORS
-from server.estimators.workspace import Workspace
-from server.evidence import Heard, Server, evidence
+from server.evidence import Heard, Server
+from server.kinds import KINDS
 from server.outcome import Outcome, outcomes
 from server.release import ReleaseLedger
 from server.release_file import LedgerError, read_releases
 from server.rounds import listen, options
 from studies.described import Described
-from studies.fit.graph import describe, groups, require_minimiser
+from studies.fit.graph import describe, groups, require_minimiser, top_wins, wins
 from studies.fit.labelers import notes
+from studies.fit.ranking import ranking_note
 from studies.fit.request import AUTO, BALL, NONE, Request
 from studies.fit.task import study_and_task
 
@@ -65,21 +65,21 @@ def fit(request: Request, table: Table) -> Fit:
     estimate, LedgerUnavailable and LedgerError.
     """
     table = replace(table, rows_held=np.arange(len(table.pairs)))  # a node's file alone is a whole
-    problem, bound = table.problem, ball(request, table)
+    problem, bound, kind = table.problem, ball(request, table), KINDS[request.kind]
     study, task = study_and_task(request, table)
     with _parts(request, table, task) as (node, ledger, server):
         if isinstance(server.curator, LiveCurator):
             _check_release(task, ledger)
         before = _paid(ledger)
         heard = listen([task], lambda raws: [answer(raw, node) for raw in raws])[task]
-        seen = Workspace(evidence(server, heard, server.designs(problem, heard.task.n, 0)))
+        seen = kind.seen(server, heard, kind.designs(server, problem, heard.task.n, 0))
         charged = _paid(ledger) - before
     if request.trust is Trust.CLEAR and bound is None and table.features is None:
         _check_minimiser(table, heard)
-    arm = replace(study.arms[0], estimator=request.estimator)
-    estimate = ESTIMATORS[arm.estimator](seen, options(replace(problem, bound=bound), arm))
+    arm = replace(study.arms[0], estimator=request.estimator, options=study.arms[0].options + request.options)
+    estimate = kind.estimators[arm.estimator](seen, options(replace(problem, bound=bound), arm))
     outcome = next(outcomes(study, arm, 0, heard, estimate))
-    said = notes(request, table, task, outcome)
+    said = ranking_note(request, table) + notes(request, table, task, outcome)
     return Fit(request, table, heard.task, outcome, bound, warnings(table, outcome), charged, said)
 
 
@@ -142,14 +142,19 @@ def ball(request: Request, table: Described) -> Decimal | None:
         return decimal(request.bound, "--bound")
     if table.features is None:
         return decimal(2 * math.sqrt(len(table.items)), "--bound")
-    x = table.problem.design
-    assert x is not None
-    return decimal(2 * math.sqrt(2 * x.shape[1] / float((x.astype(float) ** 2).sum(axis=1).mean())), "--bound")
+    design = table.problem.design
+    assert design is not None
+    x = design.astype(float)
+    if x.ndim == 3:  # choices: as if each but the first were compared with the first
+        x = (x[:, 1:] - x[:, :1])[table.pairs[:, 1:] >= 0]
+    return decimal(2 * math.sqrt(2 * x.shape[1] / float((x**2).sum(axis=1).mean())), "--bound")
 
 
 def _check_minimiser(table: Table, heard: Heard) -> None:
     assert heard.collected.symbols is not None
-    require_minimiser(table.items, table.pairs[heard.collected.rows], heard.collected.symbols[0])
+    held, labels = table.pairs[heard.collected.rows], heard.collected.symbols[0]
+    won = wins(held, labels) if table.problem.kind == "pairwise" else top_wins(held, labels)
+    require_minimiser(table.items, won)
 
 
 def warnings(table: Described, outcome: Outcome) -> tuple[str, ...]:

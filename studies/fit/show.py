@@ -32,7 +32,7 @@ def ranking(found: Fit) -> list[Line]:
     outcome, table, estimates = found.outcome, found.table, scores(found)
     assert found.task.rows is not None
     asked = table.pairs[found.task.rows.numbers()]
-    comparisons = np.bincount(asked.ravel(), minlength=len(table.items))
+    comparisons = np.bincount(asked[asked >= 0], minlength=len(table.items))
     order = sorted(range(len(table.items)), key=lambda item: (-estimates[item], table.items[item]))
     # An item that is described by features has no interval of its own: that of its score needs all covariances.
     low, high = (None, None) if table.features is not None else (outcome.ci_low, outcome.ci_high)

@@ -1,0 +1,58 @@
+"""A fit of rankings: what a file of them makes of a request, and what its claim is for a whole ranking."""
+
+from dataclasses import replace
+
+from client.sources.choice_table import ChoiceTable
+from client.sources.ranking_columns import RankingColumns
+from client.sources.ranking_labels import RankingAs
+from client.sources.table import Table
+from protocol.decimals import canonical
+from protocol.messages import Ties
+from protocol.privacy import Unit
+from protocol.strict import StudyError
+from protocol.terms import share
+from protocol.trust import Trust
+from studies.fit.request import Request
+
+
+def of_rankings(request: Request, table: Table, asked: RankingAs) -> Request:
+    """The request for a file of rankings; for another file, the request itself.
+
+    M comparisons of a ranking share its epsilon: each goes through a channel of level epsilon / M, rounded down.
+    Guarantee: (epsilon, delta) for each ranking; unit: one ranking; neighbours: replace one ranking. At the unit
+    LABELER the cap shares epsilon, whatever the labels are of.
+    Raises StudyError for what cannot be asked of rankings.
+    """
+    if not isinstance(table.columns, RankingColumns):
+        return request
+    if isinstance(table, ChoiceTable):
+        if request.ties is Ties.DROP:
+            raise StudyError("--ties: a ranking's top choice is one item, so there are none: leave it out")
+        if request.unit is Unit.LABELER and request.trust is Trust.CENTRAL:
+            raise StudyError("--unit labeler: a noisy sum of top choices protects a label: use --ranking-as pairs:M")
+        return replace(request, kind="choice", comparisons=1, ties=Ties.NONE)
+    if asked.pairs == 1 or request.epsilon is None or request.unit is Unit.LABELER:
+        return replace(request, comparisons=asked.pairs)
+    if request.trust is Trust.CENTRAL:
+        raise StudyError(
+            f"--ranking-as {asked}: one noisy sum cannot share epsilon among a ranking's comparisons: use top or pair, "
+            "or --unit labeler --cap M, whose noise protects all of them together"
+        )
+    return replace(request, comparisons=asked.pairs, epsilon=share(request.epsilon, asked.pairs))
+
+
+def ranking_note(request: Request, table: Table) -> tuple[str, ...]:
+    """What the claim of a label is for a ranking; nothing for a file of comparisons."""
+    if not isinstance(table.columns, RankingColumns):
+        return ()
+    count = request.comparisons
+    one = "its top choice" if isinstance(table, ChoiceTable) else "one of its comparisons"
+    asked = f"{one} is asked" if count == 1 else f"{count} of its comparisons are asked"
+    said = f"Of each ranking {asked}; which items it holds is public."
+    if request.unit is not Unit.LABEL or request.epsilon is None:
+        return (said,)
+    if count == 1:
+        return (f"{said} So a label is all that is said of a ranking.",)
+    level = canonical(request.epsilon)
+    together = f"{count} times epsilon = {level[:12]}{'...' if len(level) > 12 else ''}"
+    return (f"{said} A ranking spends {together} together (unit: one ranking; neighbours: replace one ranking).",)
