@@ -75,7 +75,7 @@ class Options:
 
     bound: radius of the ball ||u|| <= bound, inf for none; ridge: adds ridge ||u||^2 / 2 to the mean loss, "tempered"
     for what a Gaussian prior N(0, tau^2 I) and the noise of privacy ask for; tau: that prior's standard deviation,
-    "bound" for bound / sqrt(p), "marginal" for one from the reports; step of the last iterate: "pilot" or the number alpha;
+    "bound" for bound / sqrt(p), "marginal" for the reports' own; step of the last iterate: "pilot" or the number alpha;
     nominal: the level that the noise in every step of notebook_sgd is named after, inf for none;
     averaging of iterates: "last" (none), "half" or "all"; interval: "wald", or "bootstrap" of the reports; groups: how
     many groups of rows a robust mean is taken over; trim: the share of them that it leaves out at each end.
