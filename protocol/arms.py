@@ -101,6 +101,7 @@ OPTIONS: dict[str, OptionRule] = {
     "averaging": OptionRule(frozenset({"last", "half", "all"}), number=False),
     "groups": OptionRule(),
     "interval": OptionRule(frozenset({"wald", "bootstrap"}), number=False),
+    "nominal": OptionRule(),
     "norm": OptionRule(frozenset({"projected", "unprojected"}), number=False),
     "radius": OptionRule(),
     "ridge": OptionRule(frozenset({"tempered"}), zero=True),
@@ -126,7 +127,6 @@ def conflict(estimator: str, options: Mapping[str, Option], ball: bool) -> str |
         return 'expected a bound in [problem] for tau = "bound"'
     groups, trim = options.get("groups", USUAL_GROUPS), options.get("trim", Decimal("0.25"))
     if not (isinstance(groups, int | Decimal) and groups == int(groups) and 3 <= groups <= MOST_GROUPS):
-    "nominal": OptionRule(),
         return f"expected a whole number of groups from 3 to {MOST_GROUPS}"
     if not (isinstance(trim, Decimal) and 0 < trim < Decimal("0.5")):
         return "expected trim between 0 and 0.5"
