@@ -1,6 +1,7 @@
 """One task's account inside the ledger's transaction: who pays, what is remembered, what is drawn anew."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, Inexact, localcontext
 from sqlite3 import Connection
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from client.ledger_store import channel_number, keep_answers, look_up, look_up_labelers, set_totals
+from client.ledger_store import channel_number, find_channel, keep_answers, look_up, look_up_labelers, set_totals
 from client.policy import Policy
 from client.sources import Facts
 from protocol.choice_law import Channel
@@ -90,6 +91,14 @@ class _Purses:
             found[kind, count] = canonical(total[0]), canonical(total[1])
         return found
 
+    def able(self, paying: Iterable[Paying], cost: Callable[[int], Total], caps: Caps) -> set[Paying]:
+        """Those out of `paying` that stay within the caps."""
+        found = set()
+        for each in paying:
+            with suppress(BudgetExhausted):
+                found |= set(self.after([each], cost, caps))
+        return found
+
 
 @dataclass(frozen=True)
 class Account:
@@ -98,7 +107,6 @@ class Account:
     `symbols` (1, rows): remembered answers; `fresh`: positions without one, which pay; `owners`: positions in `payers`.
     """
 
-    channel: int | None
     labels: _Purses
     payers: _Purses
     owners: NDArray[np.int64]
@@ -110,7 +118,7 @@ class Account:
         """Look all labels up, entering new ones. Raises ValueError where one label is asked for twice."""
         channel = None
         if charge.channel is not None:
-            channel = channel_number(connection, charge.channel.digest, int(charge.coins))
+            channel = find_channel(connection, charge.channel.digest, int(charge.coins))
         used, owners = np.unique(facts.labelers, return_inverse=True)
         payers, labels = _Purses(len(used)), _Purses(len(facts.identities))
         for position, key, epsilon, delta in look_up_labelers(connection, [facts.names[i] for i in used.tolist()]):
@@ -125,7 +133,27 @@ class Account:
                 symbols[0, position], fresh[position] = symbol, False
         if len(np.unique(labels.ids)) != len(owners):
             raise ValueError("expected each label at most once in a task")
-        return cls(channel, labels, payers, owners, symbols, np.flatnonzero(fresh))
+        return cls(labels, payers, owners, symbols, np.flatnonzero(fresh))
+
+    def able(self, charge: Charge, policy: Policy) -> NDArray[np.bool_]:
+        """Which labelers, by position in `payers`, can pay this for all of their fresh labels."""
+        kinds = self.labels.kinds[self.fresh]
+        caps = (policy.label_cap, policy.delta_cap)
+        paying = self.labels.able({(kind, 1) for kind in np.unique(kinds).tolist()}, lambda _: charge.of_label(), caps)
+        poor = self.owners[self.fresh[~np.isin(kinds, [kind for kind, _ in paying])]]
+        counts = np.bincount(self.owners[self.fresh], minlength=len(self.payers.ids))
+        owed = list(zip(self.payers.kinds.tolist(), counts.tolist(), strict=True))
+        caps = (policy.labeler_cap, policy.labeler_delta_cap)
+        rich = self.payers.able({each for each in owed if each[1]}, charge.of_labeler, caps)
+        found = np.array([not each[1] or each in rich for each in owed], dtype=np.bool_)
+        found[poor] = False
+        return found
+
+    def remembers(self) -> NDArray[np.bool_]:
+        """Which labelers, by position in `payers`, have answered about some of their labels."""
+        known = np.ones(len(self.owners), dtype=np.bool_)
+        known[self.fresh] = False
+        return np.bincount(self.owners[known], minlength=len(self.payers.ids)) > 0
 
     def pay(self, connection: Connection, charge: Charge, policy: Policy) -> tuple[int, int]:
         """Charge every fresh label and its labeler, or raise BudgetExhausted. Returns how many of each paid."""
@@ -143,14 +171,15 @@ class Account:
         set_totals(connection, labels, ((*sums[pays], key) for key, pays in zip(owners, owed, strict=True)))
         return len(ids), len(owners)
 
-    def answer(self, connection: Connection, draw: Draw) -> Symbols:
+    def answer(self, connection: Connection, charge: Charge, draw: Draw) -> Symbols:
         """All symbols, shape (1, rows): remembered ones, and fresh ones drawn now and kept."""
-        assert self.channel is not None
+        assert charge.channel is not None
         symbols = self.symbols.copy()
         if len(self.fresh):
             symbols[:, self.fresh] = draw(self.fresh)
         order = self.fresh[np.argsort(self.labels.ids[self.fresh])]
-        keep_answers(connection, self.channel, self.labels.ids[order].tolist(), symbols[0, order].tolist())
+        channel = channel_number(connection, charge.channel.digest, int(charge.coins))
+        keep_answers(connection, channel, self.labels.ids[order].tolist(), symbols[0, order].tolist())
         return symbols
 
 

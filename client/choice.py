@@ -1,6 +1,6 @@
-"""What this client understands of a task, and the one mechanism of its menu that it will use."""
+"""What this client understands of a task, and the mechanisms of its menu that it may use."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -22,6 +22,7 @@ from protocol.trust import SIGHT, Trust
 VALUES = 2  # a preference is one of two
 NONE = Mechanism("none")
 COARSEST = 900
+MOST_OFFERS = 64
 
 
 class TaskInvalid(Exception):
@@ -58,22 +59,19 @@ def understand(task: Task) -> None:
         raise TaskInvalid(f"expected rows below {task.n}")
     if not (_valid(epsilon, task.epsilon) and _valid(delta, task.delta)):
         raise TaskInvalid("expected epsilon and delta in their ranges")
-    if any(item.get("epsilon") != label_epsilon(task) for item in task.menu):
-        raise TaskInvalid("expected every mechanism of the menu at the epsilon that the task leaves for a label")
+    _understand_menu(task)
 
 
-def choose(task: Task, policy: Policy, answered: Callable[[], Collection[bytes]]) -> Choice | None:
-    """The allowed mechanism of the menu that this client uses, whatever its labels are; None where there is none.
+def choose(task: Task, policy: Policy) -> tuple[Choice, ...]:
+    """The mechanisms of the menu that this client may use, whatever its labels are, the preferred one first.
 
-    A local channel in which something was answered before is preferred: `answered` tells the digests of those.
+    Out of several local ones each labeler uses one: `client.levels` and `client.picking` say which.
     """
     choices = {item: choice for item in task.menu if (choice := _executable(task, item)) is not None}
     if task.trust is Trust.CLEAR:
-        return choices.get(NONE)
-    known: Collection[bytes] = answered() if len(choices) > 1 and task.trust is Trust.LOCAL else ()
-    before = {item for item, choice in choices.items() if choice.channel and choice.channel.digest in known}
-    picked = policy.pick(tuple(choices), before)
-    return None if picked is None else choices[picked]
+        return (choices[NONE],) if NONE in choices else ()
+    ordered = tuple(choices[item] for item in policy.order(tuple(choices)))
+    return ordered if task.trust is Trust.LOCAL else ordered[:1]
 
 
 def check_grid(task: Task, radius: float | None) -> int:
@@ -96,6 +94,19 @@ def _understand_unit(task: Task) -> None:
         raise TaskInvalid("expected a cap exactly at the unit labeler, and groups exactly for its exact sums")
 
 
+def _understand_menu(task: Task) -> None:
+    """A menu is at the level that the task leaves for a label; a local one may offer lower levels beside it."""
+    most, levels = label_epsilon(task), [item.get("epsilon") for item in task.menu]
+    if most not in levels or len(levels) > MOST_OFFERS:
+        raise TaskInvalid(f"expected a menu of 1..{MOST_OFFERS} up to the epsilon that the task leaves for a label")
+    if task.trust is Trust.LOCAL and task.problem.kind == "pairwise":
+        beyond = any(level is None or most is None or level > most or not _valid(epsilon, level) for level in levels)
+    else:
+        beyond = any(level != most for level in levels)
+    if beyond:
+        raise TaskInvalid("expected no mechanism of the menu beyond the epsilon that the task leaves for a label")
+
+
 def _understand_map(task: Task) -> None:
     """A map of rows goes with shaped noise, and only with it: then every mechanism of the menu asks for it."""
     if {item.name == SHAPED for item in task.menu} != {task.map is not None}:
@@ -114,13 +125,13 @@ def _executable(task: Task, item: Mechanism) -> Choice | None:
         pairs = task.problem.kind == "pairwise"
         if item.name not in (LOCAL if pairs else CHOICE_LOCAL) or item.get("outcomes") not in (None, VALUES):
             return None
-        level = label_epsilon(task)
+        level = item.get("epsilon")
         try:
             channel: Channel = law(task, item) if pairs else choice_law(task, item)
         except ValueError as error:
             raise TaskInvalid(f"expected parameters of {item.name}: {error}") from None
         if level is None or channel.level > level:
-            raise TaskInvalid("expected a table within the asked level")
+            raise TaskInvalid("expected a table within its level")
         return Choice(item, channel=channel)
     if item.name not in CENTRAL:
         return None

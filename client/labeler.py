@@ -2,15 +2,17 @@
 
 import logging
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from client.account import BudgetExhausted, Charge, Symbols
+from client.account import BudgetExhausted, Charge, Fresh, Symbols
 from client.choice import Choice, TaskInvalid, choose, understand
 from client.choice_payloads import AskedChoices
 from client.draws import AddressedDraws, Draws, SecretDraws
-from client.ledger import Ledger
+from client.ledger import Ledger, Part
 from client.ledger_store import LedgerUnavailable
+from client.levels import LevelExceeded, allowed
 from client.payloads import Asked
 from client.policy import Policy
 from client.rows import answerable, check_groups
@@ -21,6 +23,7 @@ from protocol.messages import Code, Coins, Refusal, Report, Runs, Task
 from protocol.numerics import fingerprint
 from protocol.store import FeatureStore
 from protocol.terms import label_epsilon
+from protocol.trust import Trust
 
 MOST_VALUES = 1 << 31  # of one message
 ASKED = {"pairwise": Asked, "choice": AskedChoices}  # by kind of problem
@@ -29,6 +32,7 @@ CODES: dict[type[Exception], Code] = {
     WireError: Code.TASK_INVALID,
     TaskInvalid: Code.TASK_INVALID,
     ProblemUnknown: Code.PROBLEM_UNKNOWN,
+    LevelExceeded: Code.EPSILON_ABOVE_CAP,
     BudgetExhausted: Code.BUDGET_EXHAUSTED,
     LedgerUnavailable: Code.LEDGER_UNAVAILABLE,
 }
@@ -90,11 +94,12 @@ class Node:
 def answer(raw_task: bytes, node: Node) -> bytes:
     """A reply to a task: a report, or a refusal with a code that depends on task, policy and ledger only. Never raises.
 
-    Guarantee: under a local task, `label_epsilon` for each label and channel over all tasks together (unit: one label;
-    neighbours: replace one label), hence in a task at the unit labeler its epsilon for each labeler (neighbours:
-    replace all labels of one labeler), and over many tasks what the ledger totals; the exact law is that of
-    `client.randomizer.randomize`. Clear and exact contributions leave only where the node's policy allows their trust
-    model.
+    Guarantee: under a local task, the level of its mechanism for each label and channel over all tasks together (unit:
+    one label; neighbours: replace one label), at most `label_epsilon` and within its labeler's own level; hence in a
+    task at the unit labeler its epsilon for each labeler (neighbours: replace all labels of one labeler), and over many
+    tasks what the ledger totals; the exact law is that of `client.randomizer.randomize`. Which mechanism a labeler uses
+    is decided before any label is read. Clear and exact contributions leave only where the node's policy allows their
+    trust model.
 
     Two things depend on labels. Under `Ties.DROP` the rows answered, and the refusal where none is left, tell which
     labels are ties: a claim allows it only where the node's policy declares ties public, and neighbours then have the
@@ -123,20 +128,27 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
     node.source.check(task)
     if not node.source.synthetic and (task.first_repetition, task.repetitions) != (0, 1):
         raise TaskInvalid("expected one repetition, number 0: a file's labels exist once")
-    choice = choose(task, node.policy, lambda: node.ledger.answered(node.coins))
-    if choice is None:
+    choices = choose(task, node.policy)
+    if not choices:
         raise _Refused(Code.MECHANISM_NOT_ALLOWED)
     rows = answerable(task, node.source)
     if not len(rows) or len(rows) * task.repetitions > MOST_VALUES:
         raise NotMine("expected a task about at least one row of this client, and not more than a message holds")
     check_groups(task, node.source, rows)
     facts = node.source.facts(rows)
-    draws = partial(node.draws, task)
-    asked = ASKED[task.problem.kind](task, choice, rows, node.source, node.features, draws)
-    charge = _charge(task, task_id, choice, node.coins)
-    return node.ledger.settle(
-        charge, node.policy, facts, asked.randomized, lambda symbols: _reply(task_id, asked, symbols, node.coins)
-    )
+    possible = allowed(task, choices, node.policy, node.source, facts, rows)
+    make, draws = ASKED[task.problem.kind], partial(node.draws, task)
+    asked = [make(task, choice, rows, node.source, node.features, draws) for choice in choices]
+    charges = [_charge(task, task_id, choice, node.coins) for choice in choices]
+
+    def draw(way: int, places: Fresh, fresh: Fresh) -> Symbols:
+        return asked[way].at(places).randomized(fresh)
+
+    def write(parts: Sequence[Part]) -> bytes:
+        answers = [(asked[part.way].at(part.places), part.symbols) for part in parts]
+        return encode_reply([(encode_report(_report(task_id, *each, node.coins)), b"") for each in answers])
+
+    return node.ledger.settle(charges, possible, node.policy, facts, draw, write)
 
 
 def _charge(task: Task, task_id: bytes, choice: Choice, coins: Coins) -> Charge:
@@ -146,18 +158,19 @@ def _charge(task: Task, task_id: bytes, choice: Choice, coins: Coins) -> Charge:
         trust=task.trust,
         unit=task.unit,
         mechanism=choice.mechanism,
-        epsilon=label_epsilon(task),
+        epsilon=choice.mechanism.get("epsilon") if task.trust is Trust.LOCAL else label_epsilon(task),
         delta=task.delta,
         channel=choice.channel,
         coins=coins,
     )
 
 
-def _reply(task_id: bytes, asked: Asked, symbols: Symbols, coins: Coins) -> bytes:
+def _report(task_id: bytes, asked: Asked, symbols: Symbols, coins: Coins) -> Report:
+    """What the rows of one channel answer."""
     rows, choice = asked.rows, asked.choice
     dense = int(rows[-1]) - int(rows[0]) + 1 == len(rows)
     runs = Runs.of(range(int(rows[0]), int(rows[-1]) + 1)) if dense else Runs.of(rows.tolist())
-    report = Report(
+    return Report(
         task=task_id,
         rows=None if len(rows) == asked.task.n else runs,
         payload=asked.payload(symbols),
@@ -166,4 +179,3 @@ def _reply(task_id: bytes, asked: Asked, symbols: Symbols, coins: Coins) -> byte
         coins=coins,
         numerics=fingerprint(),
     )
-    return encode_reply([(encode_report(report), b"")])

@@ -1,24 +1,40 @@
 """What labels have spent and answered: charged and on disk before anything is released.
 
 A local answer is remembered by (label, channel, coins): asked again in whatever task, it is the same and costs nothing.
-Exact contributions are charged for every task. A task seen before gets its first reply again, byte for byte.
+Exact contributions are charged for every task. A task seen before gets its first reply again, byte for byte. Where a
+task offers several channels each labeler takes one, and is charged at its level.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from sqlite3 import Connection
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from client.account import Account, Charge, Draw, Symbols
-from client.ledger_store import create, keep_task, reading, reply_to, writing
+from client.account import Account, Charge, Fresh, Symbols
+from client.ledger_store import create, keep_task, reply_to, writing
+from client.picking import picked
 from client.policy import Policy
 from client.sources import Facts
 from protocol.decimals import canonical
-from protocol.messages import Coins
 
-Write = Callable[[Symbols], bytes]  # the reply from all symbols, shape (repetitions, rows)
 NOTHING = np.zeros((0, 0), dtype=np.uint8)
+
+
+class Part(NamedTuple):
+    """What some rows answer: the place of their charge, their positions in the task, symbols (repetitions, rows)."""
+
+    way: int
+    places: Fresh
+    symbols: Symbols
+
+
+Draw = Callable[[int, Fresh, Fresh], Symbols]  # way, positions of its rows, the fresh among these -> new symbols
+Write = Callable[[Sequence[Part]], bytes]  # the reply from all parts
+Allowed = NDArray[np.bool_]  # whether a row may be charged so, shape (charges, rows)
 
 
 class Ledger(Protocol):
@@ -28,14 +44,19 @@ class Ledger(Protocol):
     def durable(self) -> bool:
         """Whether it outlives the process, as budgets of real labels must."""
 
-    def settle(self, charge: Charge, policy: Policy, facts: Facts | None, draw: Draw, write: Write) -> bytes:
-        """Charge, draw what is not remembered, write the reply, keep all of it, and only then return the reply.
+    def settle(
+        self,
+        charges: Sequence[Charge],
+        allowed: Allowed,
+        policy: Policy,
+        facts: Facts | None,
+        draw: Draw,
+        write: Write,
+    ) -> bytes:
+        """Pick of `charges`, charge, draw what is not remembered, write the reply, keep all, and only then return it.
 
         Raises BudgetExhausted or LedgerUnavailable; then nothing was charged and nothing may leave.
         """
-
-    def answered(self, coins: Coins) -> frozenset[bytes]:
-        """Digests of the channels in which something is remembered."""
 
 
 class MemoryLedger:
@@ -50,14 +71,26 @@ class MemoryLedger:
     def __init__(self) -> None:
         self.totals: dict[bytes, Charge] = {}
 
-    def settle(self, charge: Charge, policy: Policy, facts: Facts | None, draw: Draw, write: Write) -> bytes:
-        """Count the charge once, and answer."""
-        self.totals.setdefault(charge.task if charge.channel is None else charge.place + charge.channel.digest, charge)
-        return write(NOTHING if charge.channel is None else draw(slice(None)))
-
-    def answered(self, coins: Coins) -> frozenset[bytes]:
-        """Nothing is remembered."""
-        return frozenset()
+    def settle(
+        self,
+        charges: Sequence[Charge],
+        allowed: Allowed,
+        policy: Policy,
+        facts: Facts | None,
+        draw: Draw,
+        write: Write,
+    ) -> bytes:
+        """Count each charge once, and answer each row through the first that is allowed."""
+        if charges[0].channel is None:
+            self.totals.setdefault(charges[0].task, charges[0])
+            return write([Part(0, slice(None), NOTHING)])
+        parts = []
+        for way, places in _split(allowed.argmax(axis=0)):
+            charge = charges[way]
+            assert charge.channel is not None
+            self.totals.setdefault(charge.place + charge.channel.digest, charge)
+            parts.append(Part(way, places, draw(way, places, slice(None))))
+        return write(parts)
 
 
 class DiskLedger:
@@ -77,41 +110,68 @@ class DiskLedger:
             create(path, timeout)
         self._path, self._timeout = path, timeout
 
-    def settle(self, charge: Charge, policy: Policy, facts: Facts | None, draw: Draw, write: Write) -> bytes:
+    def settle(
+        self,
+        charges: Sequence[Charge],
+        allowed: Allowed,
+        policy: Policy,
+        facts: Facts | None,
+        draw: Draw,
+        write: Write,
+    ) -> bytes:
         """One transaction: the reply exists outside it only after the charge is on disk."""
         if facts is None:
             raise ValueError("expected to know whose labels are asked for, got synthetic labels without identity")
         with writing(self._path, self._timeout) as connection:
-            before = reply_to(connection, charge.task)
+            before = reply_to(connection, charges[0].task)
             if before is not None:
                 return before
-            symbols, paid = NOTHING, (0, 0)
-            if charge.epsilon is not None:
-                account = Account.open(connection, charge, facts)
-                paid = account.pay(connection, charge, policy)
-                if charge.channel is not None:
-                    symbols = account.answer(connection, draw)
-            reply = write(symbols)
-            keep_task(connection, charge.task, _columns(charge, paid), reply)
+            parts, paid = [Part(0, slice(None), NOTHING)], (0, 0)
+            if charges[0].epsilon is not None:
+                parts, paid = _settled(connection, charges, allowed, policy, facts, draw)
+            reply = write(parts)
+            keep_task(connection, charges[0].task, _columns([charges[part.way] for part in parts], paid), reply)
             return reply
 
-    def answered(self, coins: Coins) -> frozenset[bytes]:
-        """Digests of the channels in which some label has answered."""
-        with reading(self._path) as connection:
-            found = connection.execute("SELECT digest FROM channel WHERE coins = ?", (int(coins),)).fetchall()
-        return frozenset(bytes(digest) for (digest,) in found)
+
+def _settled(
+    connection: Connection, charges: Sequence[Charge], allowed: Allowed, policy: Policy, facts: Facts, draw: Draw
+) -> tuple[list[Part], tuple[int, int]]:
+    """Who answers what, charged; and how many labels and labelers paid. A labeler's rows are all in one part."""
+    accounts = [Account.open(connection, charge, facts) for charge in charges]
+    parts, labels, labelers = [], 0, 0
+    for way, places in _split(picked(charges, accounts, allowed, policy)):
+        charge, account, symbols = charges[way], accounts[way], NOTHING
+        if not isinstance(places, slice):
+            account = Account.open(connection, charge, facts.at(places))
+        paid = account.pay(connection, charge, policy)
+        if charge.channel is not None:
+            symbols = account.answer(connection, charge, partial(draw, way, places))
+        parts.append(Part(way, places, symbols))
+        labels, labelers = labels + paid[0], labelers + paid[1]
+    return parts, (labels, labelers)
 
 
-def _columns(charge: Charge, paid: tuple[int, int]) -> tuple[int | str | None, ...]:
-    """trust, unit, mechanism, epsilon, delta, level, labels, labelers, coins of a task's entry."""
-    parameters = [f"{name}={canonical(value)}" for name, value in charge.mechanism.parameters]
+def _split(ways: NDArray[np.int64]) -> list[tuple[int, Fresh]]:
+    """(way, positions of the rows that take it) of each way that some take."""
+    used = np.unique(ways).tolist()
+    return [(used[0], slice(None))] if len(used) == 1 else [(way, np.flatnonzero(ways == way)) for way in used]
+
+
+def _columns(charges: Sequence[Charge], paid: tuple[int, int]) -> tuple[int | str | None, ...]:
+    """trust, unit, mechanisms, epsilon, delta, level, labels, labelers, coins of a task's entry: largest levels."""
+    first = max(charges, key=lambda charge: charge.epsilon or 0)
+    names = []
+    for charge in charges:
+        parameters = [f"{name}={canonical(value)}" for name, value in charge.mechanism.parameters]
+        names.append(" ".join((charge.mechanism.name, *parameters)))
     return (
-        int(charge.trust),
-        int(charge.unit),
-        " ".join((charge.mechanism.name, *parameters)),
-        None if charge.epsilon is None else canonical(charge.epsilon),
-        None if charge.delta is None else canonical(charge.delta),
-        None if charge.channel is None else str(charge.channel.level),
+        int(first.trust),
+        int(first.unit),
+        " + ".join(names),
+        None if first.epsilon is None else canonical(first.epsilon),
+        None if first.delta is None else canonical(first.delta),
+        None if first.channel is None else str(first.channel.level),
         *paid,
-        int(charge.coins),
+        int(first.coins),
     )

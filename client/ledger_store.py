@@ -149,11 +149,19 @@ def keep_task(connection: sqlite3.Connection, task: bytes, columns: Sequence[int
     )
 
 
+def find_channel(connection: sqlite3.Connection, digest: bytes, coins: int) -> int | None:
+    """The number of a channel with its coins; None where nothing has answered in it."""
+    query = "SELECT id FROM channel WHERE digest = ? AND coins = ?"
+    found = connection.execute(query, (digest, coins)).fetchone()
+    return None if found is None else int(found[0])
+
+
 def channel_number(connection: sqlite3.Connection, digest: bytes, coins: int) -> int:
     """The number of a channel with its coins, entered if new."""
     connection.execute("INSERT OR IGNORE INTO channel (digest, coins) VALUES (?, ?)", (digest, coins))
-    query = "SELECT id FROM channel WHERE digest = ? AND coins = ?"
-    return int(connection.execute(query, (digest, coins)).fetchone()[0])
+    found = find_channel(connection, digest, coins)
+    assert found is not None
+    return found
 
 
 def _open(path: Path, timeout: float) -> sqlite3.Connection:

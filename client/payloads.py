@@ -1,7 +1,8 @@
 """What an answer holds: randomised symbols, clear labels, or exact sums of some rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,10 @@ class Asked:
     source: Source = field(repr=False)
     features: FeatureStore = field(repr=False)
     draws: Callable[[int], Draws] = field(repr=False)
+
+    def at(self, places: Fresh) -> Self:
+        """The same about some of the rows, by position."""
+        return self if isinstance(places, slice) else replace(self, rows=self.rows[places])
 
     def randomized(self, fresh: Fresh) -> Reports:
         """New symbols of the rows at the positions `fresh`: (repetitions, fresh rows).

@@ -1,8 +1,9 @@
 """What a node allows, decided before any label is looked at: whom it trusts, which mechanisms, how much budget."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 from protocol import strict
@@ -18,7 +19,8 @@ from protocol.trust import SIGHT, Trust
 MOST_ATTEMPTS = (1 << 32) - 1
 UNLIMITED = "unlimited"
 CAPS = ("label_cap", "labeler_cap", "delta_cap", "labeler_delta_cap")
-KEYS = ("trust", "mechanisms", "max_epsilon", *CAPS, "units", "max_attempt", "ties_public")
+PICKS = ("highest", "lowest")
+KEYS = ("trust", "mechanisms", "max_epsilon", "levels", "pick", *CAPS, "units", "max_attempt", "ties_public")
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,13 @@ class Policy:
     """A node's rules. The default answers randomised labels only; a clear or exact contribution must be written down.
 
     `mechanisms` None allows all that this program knows. `max_epsilon` bounds one task; beyond the default of 10 a
-    randomised label is flipped once in 22,000 times and hides little. Caps bound totals over all tasks, kept by the
-    ledger: `label_cap` and `delta_cap` of one label, `labeler_cap` and `labeler_delta_cap` of one labeler, whose m
-    labels of one task spend m epsilon, and a delta that grows as e^(m epsilon) unless the task protects labelers. None
-    is no bound. Clear labels have no budget, so nothing bounds a trust in CLEAR. `ties_public` declares that it is no
-    secret which labels are ties: then a task under a claim may leave them out.
+    randomised label is flipped once in 22,000 times and hides little. `levels` bound it further for single labelers, by
+    name. Where a task offers several levels, a labeler gets the one to `pick` ("highest" or "lowest") of those within
+    all bounds. Caps bound totals over all tasks, kept by the ledger: `label_cap` and `delta_cap` of one label,
+    `labeler_cap` and `labeler_delta_cap` of one labeler, whose m labels of one task spend m epsilon, and a delta that
+    grows as e^(m epsilon) unless the task protects labelers. None is no bound. Clear labels have no budget, so nothing
+    bounds a trust in CLEAR. `ties_public` declares that it is no secret which labels are ties: then a task under a
+    claim may leave them out.
 
     Raises ValueError for a bound that is not positive.
     """
@@ -45,12 +49,16 @@ class Policy:
     units: frozenset[Unit] = frozenset({Unit.LABEL})
     max_attempt: int = 0
     ties_public: bool = False
+    levels: tuple[tuple[str, Decimal], ...] = field(default=(), repr=False)
+    pick: str = "highest"
 
     def __post_init__(self) -> None:
         for name in ("max_epsilon", *CAPS):
             value = getattr(self, name)
             if value is not None and not (value.is_finite() and value > 0):
                 raise ValueError(f"expected {name} > 0 and finite, got {value}")
+        if any(not (level.is_finite() and level > 0) for _, level in self.levels) or self.pick not in PICKS:
+            raise ValueError(f"expected levels > 0 and finite, and pick out of {PICKS}, got {self.pick!r}")
 
     @property
     def capped(self) -> bool:
@@ -90,6 +98,8 @@ class Policy:
             units=frozenset(unit for unit in Unit if unit.label in names.get("units", {"label"})),
             max_attempt=strict.integer(top.get("max_attempt", 0), f"[{place}] max_attempt", 0, MOST_ATTEMPTS),
             ties_public=strict.boolean(top.get("ties_public", False), f"[{place}] ties_public"),
+            levels=_levels(top.get("levels", {}), f"{place}.levels"),
+            pick=strict.text(top.get("pick", PICKS[0]), f"[{place}] pick", PICKS),
             **bounds,
         )
 
@@ -103,14 +113,32 @@ class Policy:
             return Code.TASK_INVALID  # which labels are missing would tell
         if task.attempt > self.max_attempt:
             return Code.ATTEMPT_NOT_ALLOWED
-        if self.max_epsilon is not None and task.epsilon is not None and task.epsilon > self.max_epsilon:
+        menu = task.trust is Trust.LOCAL and len(task.menu) > 1  # of levels: `client.levels` says who may use which
+        if self.max_epsilon is not None and task.epsilon is not None and task.epsilon > self.max_epsilon and not menu:
             return Code.EPSILON_ABOVE_CAP
         return None
 
-    def pick(self, menu: Sequence[Mechanism], answered: Collection[Mechanism] = ()) -> Mechanism | None:
-        """The first allowed mechanism of the menu, rather one that was answered before: that answer costs nothing."""
+    def order(self, menu: Sequence[Mechanism]) -> tuple[Mechanism, ...]:
+        """The allowed mechanisms of a menu, the preferred level first; at one level in the order of the menu."""
         allowed = [item for item in menu if self.mechanisms is None or item.name in self.mechanisms]
-        return next((item for item in allowed if item in answered), allowed[0] if allowed else None)
+        levels = {item: item.get("epsilon") or Decimal(0) for item in allowed}
+        return tuple(sorted(allowed, key=lambda item: -levels[item] if self.pick == "highest" else levels[item]))
+
+    def level_of(self, labeler: str) -> Decimal | None:
+        """The largest claim of one task that a labeler's labels may answer to; None is no bound."""
+        bounds = [level for level in (self._named.get(labeler), self.max_epsilon) if level is not None]
+        return min(bounds, default=None)
+
+    @cached_property
+    def _named(self) -> dict[str, Decimal]:
+        return dict(self.levels)
+
+
+def _levels(content: Any, place: str) -> tuple[tuple[str, Decimal], ...]:
+    """Levels of labelers by name; "unlimited" leaves one to `max_epsilon`."""
+    top = strict.table(content, place, content if isinstance(content, Mapping) else ())
+    bounds = {name: _bound(value, f"[{place}] a labeler's level") for name, value in top.items()}
+    return tuple((name, level) for name, level in bounds.items() if level is not None)
 
 
 def _bound(value: Any, place: str) -> Decimal | None:

@@ -18,12 +18,15 @@ CENTRAL = {
     "gaussian-statistic-shaped": True,
 }
 
+# Randomised response at every level of a study's population: each labeler uses the one it asks for.
+MENU = "randomized-response-menu"
+
 # What an arm's labels may go through, by trust and kind of problem; the first one is the default, but for central arms:
 # see `protocol.shaping:default_mechanism`.
 MECHANISMS: dict[tuple[Trust | None, str], tuple[str, ...]] = {
     (None, "pairwise"): ("none",),
     (Trust.CLEAR, "pairwise"): ("none",),
-    (Trust.LOCAL, "pairwise"): ("randomized-response",),
+    (Trust.LOCAL, "pairwise"): ("randomized-response", MENU),
     (Trust.CENTRAL, "pairwise"): tuple(CENTRAL),
     (None, "choice"): ("none",),
     (Trust.CLEAR, "choice"): ("none",),

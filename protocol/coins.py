@@ -31,6 +31,7 @@ class Stream(IntEnum):
     METRICS = 9
     PAIRS = 10
     SUBSETS = 11
+    LEVELS = 12
 
 
 @dataclass(frozen=True)

@@ -205,6 +205,9 @@ def _toml(study: Study) -> Iterator[str]:
     yield "[grid]"
     lists = {"n": grid.n, "epsilon": grid.epsilon, "delta": grid.delta}
     yield from _pairs({key: values for key, values in lists.items() if values})
+    if study.population is not None:
+        yield "[population]"
+        yield from _pairs({"levels": study.population.levels, "shares": study.population.shares})
     for arm in study.arms:
         yield "[[arm]]"
         yield from _pairs(_arm(arm))

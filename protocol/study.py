@@ -9,6 +9,7 @@ from typing import Any
 
 from protocol.arms import Arm, Option
 from protocol.decimals import canonical
+from protocol.population import Population
 from protocol.problem import Problem
 
 MOST = (1 << 32) - 1
@@ -36,6 +37,7 @@ class Study:
     problem: Problem
     grid: Grid
     arms: tuple[Arm, ...]
+    population: Population | None = None
 
     @property
     def fingerprint(self) -> bytes:
@@ -66,6 +68,8 @@ def cells(study: Study, block: int | None = None) -> list[Cell]:
 def describe(study: Study) -> dict[str, Any]:
     """The resolved study as plain JSON values (without the design of given features)."""
     problem = study.problem
+    asked = study.population
+    levels = asked and {"levels": list(map(canonical, asked.levels)), "shares": list(map(canonical, asked.shares))}
     return {
         "study": {"name": study.name, "seed": study.seed, "repetitions": study.repetitions},
         "problem": {
@@ -92,6 +96,7 @@ def describe(study: Study) -> dict[str, Any]:
             }
             for arm in study.arms
         ],
+        **({"population": levels} if levels else {}),
     }
 
 

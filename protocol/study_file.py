@@ -9,6 +9,7 @@ from protocol.arms import (
     CENTRAL,
     CHOICE_OPTIONS,
     MECHANISMS,
+    MENU,
     ONLY,
     OPTIONS,
     Arm,
@@ -19,6 +20,7 @@ from protocol.arms import (
 )
 from protocol.choice_features import unpacked
 from protocol.decimals import decimal, delta, epsilon
+from protocol.population import Population
 from protocol.problem import DRAWN, MODELS, MOST_CHOICES, Problem
 from protocol.shaping import default_mechanism
 from protocol.strict import StudyError
@@ -31,7 +33,8 @@ def parse(content: Mapping[str, Any], problem: Problem | None = None) -> Study:
 
     Raises StudyError that names the place, and for an unknown key the nearest valid one.
     """
-    top = strict.table(content, "top level", ("study", "problem", "grid", "arm"), ("study", "problem", "grid", "arm"))
+    needed = ("study", "problem", "grid", "arm")
+    top = strict.table(content, "top level", (*needed, "population"), needed)
     head = strict.table(top["study"], "study", ("name", "seed", "repetitions"), ("name", "seed", "repetitions"))
     grid = _grid(top["grid"])
     asked = problem or parse_problem(top["problem"])
@@ -45,6 +48,7 @@ def parse(content: Mapping[str, Any], problem: Problem | None = None) -> Study:
         problem=asked,
         grid=grid,
         arms=arms,
+        population=_population(top["population"]) if "population" in top else None,
     )
     _check_arms(study)
     return study
@@ -93,6 +97,20 @@ def _grid(content: Any) -> Grid:
     return Grid(tuple(sorted(counts)), tuple(sorted(levels)), tuple(sorted(failures)))
 
 
+def _population(content: Any) -> Population:
+    top = strict.table(content, "population", ("levels", "shares"), ("levels", "shares"))
+    lists = {key: top[key] if isinstance(top[key], list) else [] for key in ("levels", "shares")}
+    try:
+        return Population(
+            levels=tuple(_named(epsilon, value, "[population] levels") for value in lists["levels"]),
+            shares=tuple(_decimal(value, "[population] shares") for value in lists["shares"]),
+        )
+    except StudyError:
+        raise
+    except ValueError as error:
+        raise StudyError(f"[population] {error}") from None
+
+
 def _arm(content: Any, place: str, problem: Problem) -> Arm:
     keys = {"trust", "mechanism", "estimator", *OPTIONS}
     top = strict.table(content, place, keys, ("trust", "estimator"))
@@ -131,7 +149,12 @@ def _check_arms(study: Study) -> None:
     for index, name in enumerate(names):
         if name in names[:index]:
             raise StudyError(f"[arm {index + 1}] expected different arms, got {name} twice")
-    trusts = {arm.trust for arm in study.arms}
+    menus = [arm.name for arm in study.arms if arm.mechanism == MENU]
+    if menus and study.population is None:
+        raise StudyError(f"[population] expected the levels that the menu of {menus[0]} offers")
+    if menus and study.problem.model != "btl":
+        raise StudyError(f'[problem] model: expected "btl" for {menus[0]}, got {study.problem.model!r}')
+    trusts = {arm.trust for arm in study.arms if arm.mechanism != MENU}
     if trusts & {Trust.LOCAL, Trust.CENTRAL} and not study.grid.epsilon:
         raise StudyError("[grid] expected the key 'epsilon': an arm makes a claim")
     if Trust.CENTRAL in trusts and not study.grid.delta:

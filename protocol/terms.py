@@ -72,6 +72,19 @@ def label_epsilon(task: Task) -> Decimal | None:
     return share(task.epsilon, task.cap)
 
 
+def claim_of(task: Task, mechanism: Mechanism) -> Decimal | None:
+    """What the task's unit pays at most where its labels go through this mechanism of the menu; None without a claim.
+
+    The task's epsilon, or less: a menu offers a labeler lower levels. At the unit LABELER a local level counts for each
+    of `cap` labels.
+    """
+    level = mechanism.get("epsilon")
+    if task.epsilon is None or level is None or level == label_epsilon(task):
+        return task.epsilon
+    labelers = task.unit is Unit.LABELER and task.trust is Trust.LOCAL
+    return _EXACT.multiply(level, Decimal(task.cap)) if labelers else level
+
+
 def computed_level(task: Task, mechanism: Mechanism) -> Decimal:
     """The level of a local task's claim, read off the table that its labels go through: times `cap` for a labeler."""
     asked = law(task, mechanism) if task.problem.kind == "pairwise" else choice_law(task, mechanism)

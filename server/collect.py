@@ -29,6 +29,7 @@ class Collected:
     """The accepted reports of one task, merged.
 
     `rows` are the rows answered for, increasing. `symbols`: (repetitions, rows); `sums`: (repetitions, p), exact.
+    `ways` (rows,), where a menu offers several mechanisms: the place in it of the one that answered a row.
     `accepted` are the public ids of the reports that count; `rejected` says why others do not.
     """
 
@@ -40,6 +41,7 @@ class Collected:
     numerics: frozenset[bytes]
     refusals: Counter[Code]
     rejected: tuple[str, ...]
+    ways: NDArray[np.uint8] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,10 @@ def _merge(
         sums = np.zeros((task.repetitions, task.problem.reduced_dimension))
         for report in reports:
             sums += report.payload.values[:, 0]  # exact: on the task's grid, in any order
+    ways = None
+    if accepted and len(task.menu) > 1:
+        used = [np.full(len(own), task.menu.index(signed.report.mechanism), np.uint8) for own, signed in accepted]
+        ways = np.concatenate(used)[order]
     coins = {report.coins for report in reports}
     return Collected(
         rows=rows[order],
@@ -174,4 +180,5 @@ def _merge(
         numerics=frozenset(report.numerics for report in reports),
         refusals=refusals,
         rejected=rejected,
+        ways=ways,
     )

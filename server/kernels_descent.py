@@ -31,10 +31,11 @@ def move(
 
 @compiled
 def descend(
-    columns: Array, symbols: Array, contrast: float, flip: float, alpha: float, bound: float, done: int, u: Array
+    columns: Array, symbols: Array, contrast: float, flip: float, alpha: float, bound: float, done: float, u: Array
 ) -> None:
     """Go on from the iterate u after `done` rows, in row order, with steps 1 / (alpha contrast t); u is overwritten.
 
+    After rows of other channels `done` is what they are worth: the sum of contrast_i^2 / contrast^2.
     columns (p, m), symbols (m,) of 0 and 1, u (p,).
     Source: Chowdhury, Zhou, Natarajan 2024, equation (10) and Algorithm 1.
     """
@@ -51,8 +52,8 @@ def descend_and_add(
     flip: float,
     scale: float,
     bound: float,
-    done: int,
-    skip: int,
+    done: float,
+    skip: float,
     u: Array,
     total: Array,
 ) -> None:

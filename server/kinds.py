@@ -11,8 +11,8 @@ from server.estimators import choice_minimiser as minimiser
 from server.estimators import choice_randomized as randomized
 from server.estimators.base import Estimate, Options
 from server.estimators.choice_base import ChoiceWorkspace
-from server.estimators.workspace import Workspace
-from server.evidence import Heard, Server, evidence
+from server.evidence import Heard, Server
+from server.mixed_evidence import reports
 
 CHOICE_ESTIMATORS: dict[str, Callable[[ChoiceWorkspace, Options], Estimate]] = {
     "mle": minimiser.mle,
@@ -37,7 +37,7 @@ class Kind(NamedTuple):
 KINDS = {
     "pairwise": Kind(
         designs=Server.designs,
-        seen=lambda server, heard, designs: Workspace(evidence(server, heard, designs)),
+        seen=reports,
         estimators=ESTIMATORS,
     ),
     "choice": Kind(

@@ -1,5 +1,6 @@
 """What a round says in the end: an estimate with its interval, its claim and its warnings."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -26,7 +27,11 @@ NORMAL_QUANTILE = 1.959963984540054
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """One arm's estimate of one repetition, with its claim. theta, ci_low, ci_high have shape (dimension,)."""
+    """One arm's estimate of one repetition, with its claim. theta, ci_low, ci_high have shape (dimension,).
+
+    levels: (epsilon of a mechanism, rows that answered through it), increasing, where a menu offered several: the claim
+    is then what it is at most, and a row's own level is that of its mechanism.
+    """
 
     arm: Arm
     n: int
@@ -41,6 +46,7 @@ class Outcome:
     computed_epsilon: Decimal | None
     coins: str | None
     warnings: tuple[str, ...]
+    levels: tuple[tuple[Decimal, int], ...] = ()
 
 
 def outcomes(study: Study, arm: Arm, repetition: int, heard: Heard, estimate: Estimate) -> Iterator[Outcome]:
@@ -66,6 +72,7 @@ def outcomes(study: Study, arm: Arm, repetition: int, heard: Heard, estimate: Es
             computed_epsilon=computed_level(heard),
             coins=None if heard.collected.coins is None else heard.collected.coins.label,
             warnings=(*estimate.warnings, *warnings(heard)),
+            levels=levels(heard),
         )
 
 
@@ -75,9 +82,27 @@ def trivial(arm: Arm, n: int, repetition: int, problem: Problem) -> Outcome:
 
 
 def computed_level(heard: Heard) -> Decimal | None:
-    """The level read off the integer table that a local task's clients executed; None where there is no table."""
+    """The level read off the integer tables that a local task's clients executed, the largest; None without tables."""
     task = heard.task
-    return terms.computed_level(task, terms.only_mechanism(task)) if task.trust is Trust.LOCAL else None
+    if task.trust is not Trust.LOCAL:
+        return None
+    return max(terms.computed_level(task, task.menu[way]) for way in _used(heard))
+
+
+def levels(heard: Heard) -> tuple[tuple[Decimal, int], ...]:
+    """How many rows answered at which level of a menu of several; reports name their mechanisms, so it is public."""
+    task, ways = heard.task, heard.collected.ways
+    if ways is None:
+        return ()
+    found: Counter[Decimal] = Counter()
+    for way in _used(heard):
+        found[task.menu[way].get("epsilon") or Decimal(0)] += int((ways == way).sum())
+    return tuple(sorted(found.items()))
+
+
+def _used(heard: Heard) -> list[int]:
+    ways = heard.collected.ways
+    return [0] if ways is None else np.unique(ways).tolist()
 
 
 def asked_rows(task: Task) -> int:

@@ -46,6 +46,7 @@ def encode(outcome: Outcome, study: Study) -> str:
             "computed_epsilon": _text(outcome.computed_epsilon),
             "coins": outcome.coins,
             "warnings": list(outcome.warnings),
+            "levels": [[str(level), count] for level, count in outcome.levels],
         },
         separators=(",", ":"),
     )
@@ -70,6 +71,7 @@ def decode(line: str, study: Study) -> Outcome:
             computed_epsilon=_decimal(content["computed_epsilon"]),
             coins=content["coins"],
             warnings=tuple(content["warnings"]),
+            levels=tuple((Decimal(level), int(count)) for level, count in content["levels"]),
         )
     except (ValueError, KeyError, IndexError, TypeError, InvalidOperation) as error:
         raise RecordError(f"expected an outcome of study {study.name!r}, got a line that is none: {error!r}") from None

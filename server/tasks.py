@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.arms import CENTRAL, GROUPED, USUAL_GROUPS, Arm
+from protocol.arms import CENTRAL, GROUPED, MENU, USUAL_GROUPS, Arm
 from protocol.choice_features import default_span
 from protocol.decimals import decimal
 from protocol.features import default_radius, row_bound
@@ -20,7 +20,7 @@ from protocol.problem import DRAWN, Problem
 from protocol.shaping import SHAPED, shaping
 from protocol.strict import StudyError
 from protocol.study import Cell, Study
-from protocol.terms import label_epsilon, only_mechanism, row_exponent
+from protocol.terms import label_epsilon, only_mechanism, row_exponent, share
 from protocol.trust import Trust
 from server.groups import row_groups
 from server.mechanisms import CENTRAL as NOISE
@@ -98,18 +98,32 @@ def for_labelers(task: Task, cap: int, groups: NDArray[np.int32]) -> Task:
     asked = replace(task, unit=Unit.LABELER, cap=cap, groups=groups if task.trust is Trust.CENTRAL else None)
     level = label_epsilon(asked)
     assert level is not None
-    menu = tuple(Mechanism.of(item.name, **(dict(item.parameters) | {"epsilon": level})) for item in task.menu)
+    shares = [level if item.get("epsilon") == task.epsilon else _share(item, cap) for item in task.menu]
+    menu = tuple(
+        Mechanism.of(item.name, **(dict(item.parameters) | {"epsilon": part}))
+        for item, part in zip(task.menu, shares, strict=True)
+    )
     return replace(asked, menu=menu)
+
+
+def _share(mechanism: Mechanism, cap: int) -> Decimal:
+    """A label's share of a lower level of a menu."""
+    level = mechanism.get("epsilon")
+    assert level is not None
+    return share(level, cap)
 
 
 def check_task(task: Task) -> None:
     """Raise StudyError for a task whose answers could only be thrown away: labels would have paid for nothing.
 
-    That is a menu of several mechanisms, and a central task that no curator can release: with a claim that integer
-    noise cannot keep, a unit without its groups, or rows that clients leave out by the task's rules. A sum has to be
-    complete, so rows beyond a cap, and public ties where they are dropped, may not be asked for.
+    That is a menu of several mechanisms, but for local answers about pairs, and a central task that no curator can
+    release: with a claim that integer noise cannot keep, a unit without its groups, or rows that clients leave out by
+    the task's rules. A sum has to be complete, so rows beyond a cap, and public ties where they are dropped, may not be
+    asked for.
     """
     try:
+        if task.trust is Trust.LOCAL and task.problem.kind == "pairwise":
+            return  # every report names its mechanism
         mechanism = only_mechanism(task)
         if task.trust is Trust.CENTRAL:
             _check_claim(mechanism, task.problem.reduced_dimension)
@@ -124,6 +138,8 @@ def _levels(study: Study, arm: Arm) -> list[Level]:
         return []
     if arm.trust is Trust.CLEAR:
         return [(None, None)]
+    if study.population is not None and arm.mechanism == MENU:  # once: the menu has its levels
+        return [(study.population.levels[-1], None)]
     if arm.trust is Trust.LOCAL:  # pure: delta of the grid does not enter the task
         return [(epsilon, None) for epsilon in study.grid.epsilon]
     return [(epsilon, delta) for epsilon in study.grid.epsilon for delta in study.grid.delta]
@@ -148,6 +164,13 @@ def _mechanism(study: Study, cell: Cell, arm: Arm, level: Level) -> Mechanism:
     return Mechanism.of(arm.mechanism, **parameters)
 
 
+def _menu(study: Study, mechanism: Mechanism) -> tuple[Mechanism, ...]:
+    """What a task offers: one mechanism, or randomised response at every level of the population, the largest first."""
+    if study.population is None or mechanism.name != MENU:
+        return (mechanism,)
+    return tuple(Mechanism.of("randomized-response", epsilon=level) for level in reversed(study.population.levels))
+
+
 def usual_radius(problem: Problem, n: int, mechanism: str) -> float:
     """The clipping radius where an arm gives none: the root mean square norm of a row, or span of its choices.
 
@@ -170,7 +193,7 @@ def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: L
         trust=trust,
         unit=Unit.LABEL,
         problem=study.problem,
-        menu=(mechanism,),
+        menu=_menu(study, mechanism),
         n=cell.n,
         epsilon=level[0],
         delta=level[1],

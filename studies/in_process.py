@@ -35,7 +35,7 @@ def in_process(study: Study, theta: NDArray[np.float64], clients: int) -> InProc
     features = FeatureStore(study.seed)
     nodes = tuple(
         Node(
-            source=Synthetic(study.problem, theta, study.seed, features, client=client, clients=clients),
+            source=Synthetic(study.problem, theta, study.seed, features, client, clients, study.population),
             policy=Policy.simulation(),
             ledger=MemoryLedger(),
             entropy="addressed",

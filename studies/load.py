@@ -20,7 +20,7 @@ from protocol.study import Study, describe, with_options
 from protocol.study_file import parse, parse_problem
 from studies.choice_files import read_choices
 from studies.files import FEATURE_FILES, read_features
-from studies.truth import oracle_step, read_theta
+from studies.truth import oracle_step, read_opinions, read_theta
 
 _NUMBERS = frozenset(
     {"bound", "theta", "scales", "epsilon", "delta", "ridge", "tau", "groups", "trim", "radius", "step"}
@@ -31,6 +31,7 @@ _NUMBERS = frozenset(
 class Loaded:
     """A study ready to run: the public `study`, the truth `theta` of shape (dimension,), and both as plain values.
 
+    `opinions` (levels, dimension): those of labelers at each level of a population; None where all share theta.
     `sha256` (hex) names them together: two runs with one hash ask for the same results.
     """
 
@@ -38,6 +39,12 @@ class Loaded:
     theta: Floats
     resolved: dict[str, Any]
     sha256: str
+    opinions: Floats | None = None
+
+    @property
+    def truth(self) -> Floats:
+        """What labels are drawn from: theta, and below it the opinion at each level where there are several."""
+        return self.theta if self.opinions is None else np.vstack([self.theta, self.opinions])
 
 
 def load(path: Path, overrides: Sequence[str] = ()) -> Loaded:
@@ -74,11 +81,15 @@ def assemble(content: dict[str, Any], problem: Problem, value: Any) -> Loaded:
 
     Raises StudyError.
     """
-    theta = read_theta(value, problem)
+    theta, people, hidden = read_theta(value, problem), content.get("population"), None
+    if isinstance(people, Mapping):  # opinions stay out of the public part, as theta does
+        hidden = people.get("theta")
+        content = {**content, "population": {key: value for key, value in people.items() if key != "theta"}}
     if isinstance(content.get("arm"), list):
         arms = [_by_law(arm, problem.features, index) for index, arm in enumerate(content["arm"], start=1)]
         content = {**content, "arm": arms}
-    return _loaded(_with_oracle(parse(content, problem), theta), theta)
+    study = _with_oracle(parse(content, problem), theta)
+    return _loaded(study, theta, read_opinions(hidden, theta, study))
 
 
 def restore(resolved: Mapping[str, Any], folder: Path) -> Loaded:
@@ -88,7 +99,8 @@ def restore(resolved: Mapping[str, Any], folder: Path) -> Loaded:
         problem["features"] = "features.npy"
     arms = [_decimals(arm) for arm in resolved["arms"]]
     head = {"study": resolved["study"], "grid": _decimals(resolved["grid"]), "arm": arms}
-    return build({**head, "problem": problem}, folder)
+    people = {"population": _decimals(resolved["population"])} if "population" in resolved else {}
+    return build({**head, **people, "problem": problem}, folder)
 
 
 def changes(old: Any, new: Any, place: str = "") -> list[str]:
@@ -165,13 +177,15 @@ def _with_oracle(study: Study, theta: Floats) -> Study:
     )
 
 
-def _loaded(study: Study, theta: Floats) -> Loaded:
+def _loaded(study: Study, theta: Floats, opinions: Floats | None) -> Loaded:
     resolved = describe(study)
     design = packed(study.problem)
     digest = None if design is None else hashlib.sha256(np.ascontiguousarray(design).tobytes()).hexdigest()
     resolved["problem"] |= {"theta": [repr(float(value)) for value in theta], "features_sha256": digest}
+    if opinions is not None:
+        resolved["population"] |= {"theta": [[repr(float(value)) for value in each] for each in opinions]}
     text = json.dumps(resolved, sort_keys=True, separators=(",", ":"))
-    return Loaded(study, theta, resolved, hashlib.sha256(text.encode()).hexdigest())
+    return Loaded(study, theta, resolved, hashlib.sha256(text.encode()).hexdigest(), opinions)
 
 
 def _decimals(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from protocol.arms import Arm
+from protocol.decimals import canonical
 from protocol.strict import StudyError
 from protocol.study import Cell, Study
 from studies.files import write_atomically
@@ -42,6 +43,7 @@ SCHEMA = pa.schema(
         pa.field("neighbours", pa.string()),
         pa.field("coins", pa.string()),
         pa.field("warnings", pa.list_(pa.string()), nullable=False),
+        pa.field("levels", pa.list_(pa.string()), nullable=False),
         pa.field("study_fingerprint", pa.string(), nullable=False),
         pa.field("runtime", pa.string(), nullable=False),
     ]
@@ -138,6 +140,7 @@ def _row(outcome: "Outcome", score: Score) -> dict[str, Any]:
         "neighbours": None if claim is None else claim.neighbours,
         "coins": outcome.coins,
         "warnings": list(outcome.warnings),
+        "levels": [f"{canonical(level)}: {count}" for level, count in outcome.levels],
     }
 
 

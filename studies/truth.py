@@ -38,6 +38,26 @@ def read_theta(value: Any, problem: Problem) -> Floats:
     return theta
 
 
+def read_opinions(value: Any, theta: Floats, study: Study) -> Floats | None:
+    """The truth of a [population] table: one theta a level, shape (levels, dimension); None where all share one.
+
+    What is estimated and scored is the opinion of everybody alike, so [problem] theta has to be their mean by share
+    (to 1e-9). Raises StudyError.
+    """
+    place, population = "[population] theta", study.population
+    if value is None or population is None:
+        return None
+    if not isinstance(value, list) or len(value) != len(population.levels):
+        raise StudyError(f"{place}: expected one list of numbers for each of {len(population.levels)} levels")
+    opinions = np.array([read_theta(each, study.problem) for each in value])
+    shares = np.array([float(share) for share in population.shares])
+    mean = (shares[:, None] * opinions).sum(axis=0)
+    if np.abs(mean - theta).max() > 1e-9:
+        said = f"{mean.tolist()}, got {theta.tolist()}"
+        raise StudyError(f"[problem] theta: expected the mean of {place} by share, {said}")
+    return opinions
+
+
 def oracle_step(study: Study, theta: Floats) -> Decimal:
     """lambda_min(H(theta)), H = E[sigma'(theta . x) x x^T] in reduced coordinates, to six digits.
 

@@ -30,7 +30,7 @@ def run_unit(loaded: Loaded, cell: Cell, clients: int, parts: Path) -> float:
     """Play a cell, score it and write its part file, whole or not at all; returns seconds. Raises UnitError."""
     start = time.perf_counter()
     try:
-        outcomes = run_cell(loaded.study, loaded.theta, cell, clients)
+        outcomes = run_cell(loaded.study, loaded.truth, cell, clients)
         table = tabulate(loaded.study, scorer(loaded.study, loaded.theta), cell, outcomes)
         write(table, part_path(parts, cell))
     except Exception as error:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +28,10 @@ class Facts:
     labelers: NDArray[np.int64] = field(repr=False)
     names: Sequence[str] = field(repr=False)
 
+    def at(self, places: NDArray[np.intp]) -> "Facts":
+        """The facts of some of the rows, by position."""
+        return Facts([self.identities[place] for place in places.tolist()], self.labelers[places], self.names)
+
 
 class Source(Protocol):
     """Labels of global rows, and what is needed to answer for them."""
@@ -47,6 +52,9 @@ class Source(Protocol):
 
     def facts(self, rows: NDArray[np.int64]) -> Facts | None:
         """Whose labels these rows are; None for synthetic ones."""
+
+    def levels(self, task: Task, rows: NDArray[np.int64]) -> tuple[Sequence[Decimal], NDArray[np.int64]] | None:
+        """Levels that drawn labelers ask for where a task offers several, and which one is a row's; None: any."""
 
     def labels(self, task: Task, repetition: int, rows: NDArray[np.int64]) -> Labels:
         """Raw labels of rows held here, in the orientation of the public problem."""

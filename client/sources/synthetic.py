@@ -3,7 +3,8 @@
 import json
 import math
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from protocol.choice_features import row_sizes
 from protocol.coins import Address, Stream, words
 from protocol.features import coordinates
 from protocol.messages import Runs, Task
+from protocol.population import Population, levels_of
 from protocol.problem import Problem
 from protocol.store import FeatureStore
 from protocol.strict import StudyError
@@ -29,8 +31,10 @@ class Synthetic:
     """Labels y ~ Bernoulli(sigma(theta* . x)) of client `client` out of `clients`: its part of 0, ..., n - 1.
 
     Parts are those of `numpy.array_split`. A label's coin is word `row` of stream LABELS at (seed, n, repetition):
-    y = 1 iff word // 2 < floor(sigma 2^63), so it depends on the row alone; of more choices see
-    `client.sources.drawing.top_choices`. Every row is a labeler of its own.
+    y = 1 iff word // 2 < floor(F 2^63), so it depends on the row alone; of more choices see
+    `client.sources.drawing.top_choices`. Every row is a labeler of its own. In a `population` it asks for the level of
+    `protocol.population:levels_of`, and where theta has the shape (1 + levels, dimension) it has the opinion
+    theta[1 + level]; theta[0], their mean, is nobody's.
 
     Raises ValueError where theta does not fit the problem. Source: Chowdhury, Zhou, Natarajan 2024, equation (1).
     """
@@ -46,15 +50,18 @@ class Synthetic:
         features: FeatureStore,
         client: int = 0,
         clients: int = 1,
+        population: Population | None = None,
     ) -> None:
-        if theta.shape != (problem.dimension,) or not np.isfinite(theta).all():
-            raise ValueError(f"expected {problem.dimension} finite coordinates of theta, got shape {theta.shape}")
-        if problem.sum_zero and abs(math.fsum(theta)) > 1e-12 * max(1.0, math.fsum(np.abs(theta))):
-            raise ValueError(f"expected theta to sum to 0 where sum_zero holds, got {math.fsum(theta)}")
+        opinions = np.atleast_2d(theta)
+        if opinions.shape[0] not in (1, 1 + len(population.levels) if population else 1):
+            raise ValueError(f"expected one theta, or one more than there are levels, got shape {theta.shape}")
+        for each in opinions:
+            _check_theta(problem, each)
         if not 0 <= client < clients:
             raise ValueError(f"expected 0 <= client < clients, got {client} of {clients}")
         self._problem, self._features, self._seed = problem, features, seed
-        self._u = coordinates(problem, theta)
+        self._opinions = [coordinates(problem, each) for each in opinions]
+        self._population = population
         self._client, self._clients = client, clients
         self._held: OrderedDict[tuple[int, int], NDArray[np.uint8]] = OrderedDict()
 
@@ -73,11 +80,21 @@ class Synthetic:
         """Nobody's labels."""
         return None
 
+    def levels(self, task: Task, rows: NDArray[np.int64]) -> tuple[Sequence[Decimal], NDArray[np.int64]] | None:
+        """What the rows ask for in a population; None where there is none."""
+        if self._population is None:
+            return None
+        return self._population.levels, self._asked(task.n)[rows - self._part(task.n)[0]].astype(np.int64)
+
     def labels(self, task: Task, repetition: int, rows: NDArray[np.int64]) -> Labels:
         """Labels of rows of this client's part, the same at every call."""
         start, stop = self._part(task.n)
         held = self._draw(task.n, repetition, start, stop)
         return Labels(held if len(rows) == stop - start else held[rows - start])
+
+    def _asked(self, n: int) -> NDArray[np.uint8]:
+        assert self._population is not None
+        return levels_of(self._population, self._seed, n, *self._part(n))
 
     def _part(self, n: int) -> tuple[int, int]:
         size, longer = divmod(n, self._clients)
@@ -88,9 +105,10 @@ class Synthetic:
         key = (n, repetition)
         if key not in self._held:
             x = self._features.reduced(self._problem, n, repetition, start, stop)
-            z = np.zeros(x.shape[:-1])
-            for j, coordinate in enumerate(self._u):  # a plain loop: a row's bits do not depend on its neighbours
-                z += coordinate * x[..., j]
+            z = _scores(x, self._opinions[0])
+            for level, opinion in enumerate(self._opinions[1:]):
+                own = self._asked(n) == level
+                z[own] = _scores(x[own], opinion)
             coins = words(Address(self._seed, Stream.LABELS, n, repetition), start, stop - start)
             if self._problem.kind == "choice":
                 self._held[key] = top_choices(z, row_sizes(self._problem, start, stop), coins)
@@ -102,8 +120,23 @@ class Synthetic:
         return self._held[key]
 
 
+def _check_theta(problem: Problem, theta: NDArray[np.float64]) -> None:
+    if theta.shape != (problem.dimension,) or not np.isfinite(theta).all():
+        raise ValueError(f"expected {problem.dimension} finite coordinates of theta, got shape {theta.shape}")
+    if problem.sum_zero and abs(math.fsum(theta)) > 1e-12 * max(1.0, math.fsum(np.abs(theta))):
+        raise ValueError(f"expected theta to sum to 0 where sum_zero holds, got {math.fsum(theta)}")
+
+
+def _scores(x: NDArray[np.float64], u: NDArray[np.float64]) -> NDArray[np.float64]:
+    """u . x over the last axis, in a plain loop: a row's bits do not depend on its neighbours."""
+    z = np.zeros(x.shape[:-1])
+    for j, coordinate in enumerate(u):
+        z += coordinate * x[..., j]
+    return z
+
+
 def read_truth(text: str) -> NDArray[np.float64]:
-    """theta* as a run's configuration carries it: a JSON list of finite numbers.
+    """theta* as a run's configuration carries it: a JSON list of finite numbers, or of such lists, of one length.
 
     Raises StudyError, which shows nothing of the text.
 
@@ -116,15 +149,18 @@ def read_truth(text: str) -> NDArray[np.float64]:
         values = None
     if not isinstance(values, list) or not values:
         raise StudyError("[run config] truth: expected a JSON list of numbers, got something else")
-    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
+    rows = values if all(isinstance(value, list) for value in values) else [values]
+    if any(isinstance(value, bool) or not isinstance(value, int | float) for row in rows for value in row):
         raise StudyError("[run config] truth: expected numbers only")
+    if len({len(row) for row in rows}) != 1 or not rows[0]:
+        raise StudyError("[run config] truth: expected lists of one length")
     try:
-        theta = np.array([float(value) for value in values])
+        theta = np.array([[float(value) for value in row] for row in rows])
     except OverflowError:
         raise StudyError("[run config] truth: expected finite numbers") from None
     if not np.isfinite(theta).all():
         raise StudyError("[run config] truth: expected finite numbers")
-    return theta
+    return theta[0] if rows[0] is values else theta
 
 
 def write_truth(theta: NDArray[np.float64]) -> str:
@@ -133,7 +169,7 @@ def write_truth(theta: NDArray[np.float64]) -> str:
     >>> write_truth(np.array([0.1, -2.0]))
     '[0.1, -2.0]'
     """
-    return json.dumps([float(value) for value in theta])
+    return json.dumps(theta.tolist())
 
 
 def synthetic(
@@ -141,7 +177,8 @@ def synthetic(
 ) -> Synthetic:
     """The labels of one client of a run, whose truth stands in the run's configuration. Raises StudyError."""
     try:
-        return Synthetic(study.problem, read_truth(str(config.get("truth", ""))), seed, features, *part)
+        theta = read_truth(str(config.get("truth", "")))
+        return Synthetic(study.problem, theta, seed, features, *part, study.population)
     except StudyError:
         raise
     except ValueError as error:

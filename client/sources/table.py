@@ -118,6 +118,9 @@ class Table:
         identities = [self.identities[place] for place in places.tolist()]
         return Facts(identities, self.owners[places], self.labelers)
 
+    def levels(self, task: Task, rows: NDArray[np.int64]) -> None:
+        """Nothing is drawn here: the node's policy says which levels its labelers ask for."""
+
     def labels(self, task: Task, repetition: int, rows: NDArray[np.int64]) -> Labels:
         """Labels of these rows."""
         return Labels(self.values.reveal()[self._places(rows)])

@@ -6,39 +6,33 @@ from dataclasses import replace
 import numpy as np
 
 from protocol.coins import uniform, words
-from server.estimators.base import Estimate, wins
+from server.estimators.base import Estimate
 from server.estimators.newton import EstimationError
-from server.estimators.workspace import Reports, Workspace
+from server.estimators.workspace import Reports
 from server.kernels import Array
-from server.kernels_randomized import chances
 
 RESAMPLES = 399  # the 2.5 % quantile is the tenth of them
 
 
-def with_replicas(known: Reports, estimate: Estimate, refit: Callable[[Workspace], Array]) -> Estimate:
+def with_replicas(known: Reports, estimate: Estimate, refit: Callable[[Reports], Array]) -> Estimate:
     """The estimate with what `refit` makes of 399 resamples of the reports, in place of a covariance.
 
-    Parametric: features are public and stay, a report is drawn anew with P(1) = flip + contrast sigma(u . v_i) at the
-    estimate u; refit answers as the estimator does, ball included. The interval of a coordinate is from the tenth
-    smallest to the tenth largest. Coins come from evidence.coins, n words a resample: anybody can repeat it.
+    Parametric: features are public and stay, a report is drawn anew with P(1) = flip + contrast sigma(u . v_i) of its
+    channel at the estimate u; refit answers as the estimator does, ball included. The interval of a coordinate is from
+    the tenth smallest to the tenth largest. Coins come from evidence.coins, n words a resample: anybody can repeat it.
     Guarantee: that of the reported labels; this is post-processing, and the coins protect nothing.
     Raises ValueError for evidence without coins, a stream, a curator's sum, or ties.
     Source: Efron 1982, percentile intervals. Where the ball is active they are not exact: docs/ESTIMATORS.md.
     """
-    coins = known.evidence.coins if isinstance(known, Workspace) else None
-    if not isinstance(known, Workspace) or coins is None:
+    coins, count = known.coins, known.count
+    if coins is None:
         raise ValueError('expected reports in memory and coins for interval = "bootstrap", got none: use "wald"')
-    if not known.signs.all():
-        raise ValueError('expected reports without ties for interval = "bootstrap", got clear ones: use "wald"')
-    evidence, count = known.evidence, known.count
-    likely = chances(np.ascontiguousarray(evidence.rows.T), known.contrast, known.flip, estimate.u)
+    likely = known.chances(estimate.u)
     found = np.empty((RESAMPLES, known.dimension))
     for resample in range(RESAMPLES):
         symbols = (uniform(words(coins, resample * count, count)) < likely).astype(np.uint8)
-        half_sum = (wins(symbols) - 0.5) @ evidence.rows
-        drawn = replace(evidence, symbols=symbols, half_sum=half_sum, features=known.features, coins=None)
         try:
-            found[resample] = refit(Workspace(drawn))
+            found[resample] = refit(known.answering(symbols))
         except EstimationError:
             reason = "interval not valid: resampled reports have no minimiser"
             return replace(estimate, covariance=None, warnings=(*estimate.warnings, reason))

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from protocol.features import lift, project
 from server.kernels import Array, mean_moment
@@ -94,7 +95,7 @@ class Features(Passes):
         """sigma'(u . x_i), shape (n,)."""
 
     @abstractmethod
-    def take(self, rows: slice) -> Self:
+    def take(self, rows: slice | NDArray[np.intp]) -> Self:
         """Some of the rows."""
 
     @cached_property
@@ -154,9 +155,9 @@ class DenseFeatures(Features):
         """Of all rows."""
         return variances(self.columns, self.scales, u)
 
-    def take(self, rows: slice) -> Self:
+    def take(self, rows: slice | NDArray[np.intp]) -> Self:
         """Some of the rows, copied."""
-        return type(self)(np.ascontiguousarray(self.columns[:, rows]), self.scales[rows].copy())
+        return type(self)(np.ascontiguousarray(self.columns[:, rows]), _some(self.scales, rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,9 +203,13 @@ class PairFeatures(Features):
         """Of all rows."""
         return variances(pair_differences(self.pairs, lift(u))[None, :], _NONE, np.ones(1))
 
-    def take(self, rows: slice) -> Self:
+    def take(self, rows: slice | NDArray[np.intp]) -> Self:
         """Some of the rows, copied."""
-        return type(self)(self.pairs[rows].copy(), self.items, self.scales[rows].copy())
+        return type(self)(self.pairs[rows].copy(), self.items, _some(self.scales, rows))
+
+
+def _some(scales: Array, rows: slice | NDArray[np.intp]) -> Array:
+    return scales[rows].copy() if scales.size else scales
 
 
 def _reduced(value: float, gradient: Array, moments: Array) -> tuple[float, Array, Array]:

@@ -7,7 +7,7 @@ import numpy as np
 from server.estimators.base import Estimate, Options
 from server.estimators.workspace import Reports
 from server.kernels import Array
-from server.kernels_descent import descend, descend_and_add
+from server.kernels_descent import descend, descend_and_add, fifth_root
 from server.kernels_solve import norm
 
 _FIRST_STEP = 4.0  # of averaged descent, in units of 1 / lambda_max of the features' second moment
@@ -43,10 +43,9 @@ def debiased_sgd(known: Reports, options: Options) -> Estimate:
 
 def _last(known: Reports, options: Options) -> Array:
     alpha = _pilot_alpha(known, options.bound) if isinstance(options.step, str) else options.step
-    u, done = np.zeros(known.dimension), 0
-    for columns, symbols in known.chunks():
-        descend(columns, symbols, known.contrast, known.flip, alpha, options.bound, done, u)
-        done += len(symbols)
+    u = np.zeros(known.dimension)
+    for columns, symbols, contrast, flip, age in known.stretches():
+        descend(columns, symbols, contrast, flip, alpha, options.bound, age, u)
     return u
 
 
@@ -56,9 +55,10 @@ def _mean(known: Reports, options: Options) -> Array:
         raise ValueError("expected features that are not all zero, got zeros")
     skip = known.count // 2 if options.averaging == "half" else 0
     u, total, done = np.zeros(known.dimension), np.zeros(known.dimension), 0
-    for columns, symbols in known.chunks():
-        scale, place = _FIRST_STEP / largest, (options.bound, done, skip)
-        descend_and_add(columns, symbols, known.contrast, known.flip, scale, *place, u, total)
+    for columns, symbols, contrast, flip, age in known.stretches():
+        root = fifth_root((known.clearest / contrast) ** 2)  # reports weigh contrast^2, and time passes by weight
+        place = (options.bound, age, age + max(0, skip - done) + 0.5)
+        descend_and_add(columns, symbols, contrast, flip, _FIRST_STEP / largest / root**2, *place, u, total)
         done += len(symbols)
     mean: Array = total / (known.count - skip)
     return mean

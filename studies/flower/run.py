@@ -126,7 +126,7 @@ def _write_config(path: Path, flower: Flower, folder: Folder, loaded: Loaded, fi
     """The run's configuration as a file: a study is too long for a command line."""
     block = folder.record()["block"] or 0
     told = write(loaded.study, clients=flower.clients, block=block, finished=finished, deadline=flower.deadline)
-    told[LET_THROUGH] = json.dumps(loaded.theta.tolist())
+    told[LET_THROUGH] = json.dumps(loaded.truth.tolist())
     path.write_text(toml(told), encoding="utf-8")
     return path
 

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from scipy.special import expit
 
-from protocol.arms import Arm
+from protocol.arms import MENU, Arm
 from protocol.coins import Floats
 from protocol.features import default_radius, norms
 from protocol.problem import Problem
@@ -131,6 +131,8 @@ def spread(theory: Theory, arm: Arm, n: int, epsilon: Decimal | None, delta: Dec
     if theory.problem.kind == "choice":
         return None if arm.get("ridge") else choice_covariance(theory, arm, n, epsilon, delta)
     if (theory.problem.kind, theory.problem.model) != ("pairwise", "btl") or arm.get("ridge"):
+        return None
+    if arm.mechanism == MENU:  # its levels differ
         return None
     if arm.trust is Trust.CLEAR and arm.estimator == "mle":
         return _sampling(theory, None)[0] / n

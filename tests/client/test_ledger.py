@@ -203,20 +203,12 @@ def test_the_ledger_is_its_owners_alone(desk: Any, votes: Table) -> None:
 
 def test_a_callback_that_fails_leaves_nothing(desk: Any, votes: Table, refusal: Refuse, monkeypatch: Any) -> None:
     node = desk.node(votes)
-    for name in ("client.payloads.Asked.randomized", "client.labeler._reply"):
+    for name in ("client.payloads.Asked.randomized", "client.labeler._report"):
         with monkeypatch.context() as patch:
             patch.setattr(name, lambda *_: 1 / 0)
             assert refusal(node, desk.task(votes)) is Code.INTERNAL
     assert read_entries(desk.ledger_path) == []
     assert read_labelers(desk.ledger_path) == []
-
-
-def test_what_a_channel_remembers_is_known_by_its_coins(desk: Any, votes: Table, ask: Ask) -> None:
-    node = desk.node(votes)
-    assert node.ledger.answered(Coins.OS) == frozenset()
-    ask(node, desk.task(votes))
-    assert node.ledger.answered(Coins.OS) == {randomized_response(Decimal(1)).digest}
-    assert node.ledger.answered(Coins.ADDRESSED) == frozenset()
 
 
 # Files that cannot be trusted

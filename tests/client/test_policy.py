@@ -51,13 +51,24 @@ def test_the_default_refuses_a_level_that_hides_little(desk: Any, votes: Table) 
     assert Policy.parse({"label_cap": 1, "max_epsilon": "unlimited"}).max_epsilon is None
 
 
-def test_the_pick_prefers_what_was_answered_and_is_allowed() -> None:
-    assert Policy().pick((RR, KRR)) == RR
-    assert Policy().pick((RR, KRR), {KRR}) == KRR
+def test_the_order_of_a_menu_is_by_level_and_of_what_is_allowed() -> None:
+    half = Mechanism.of("randomized-response", epsilon=Decimal("0.5"))
+    assert Policy().order((half, RR, KRR)) == (RR, KRR, half)
+    assert Policy(pick="lowest").order((RR, KRR, half)) == (half, RR, KRR)
     only = Policy(mechanisms=frozenset({"k-randomized-response"}))
-    assert only.pick((RR, KRR), {RR}) == KRR
-    assert only.pick((RR,), {RR}) is None
-    assert Policy().pick(()) is None
+    assert only.order((RR, KRR)) == (KRR,)
+    assert only.order((RR,)) == Policy().order(()) == ()
+
+
+def test_the_level_of_a_labeler_is_within_that_of_the_node() -> None:
+    levels = (("ann", Decimal("0.5")), ("bob", Decimal(20)))
+    policy = Policy(levels=levels, max_epsilon=Decimal(4))
+    assert [policy.level_of(name) for name in ("ann", "bob", "cem")] == [Decimal("0.5"), 4, 4]
+    unbounded = replace(policy, max_epsilon=None)
+    assert [unbounded.level_of(name) for name in ("ann", "bob", "cem")] == [Decimal("0.5"), 20, None]
+    assert "ann" not in repr(policy)
+    read = Policy.parse({"label_cap": 1, "pick": "lowest", "levels": {"ann": Decimal("0.5"), "cem": "unlimited"}})
+    assert (read.levels, read.pick) == ((("ann", Decimal("0.5")),), "lowest")
 
 
 def test_a_node_file_is_read_exactly() -> None:
@@ -102,6 +113,9 @@ def test_a_node_file_is_read_exactly() -> None:
         ({"label_cap": 1, "trust": "local"}, "expected a non-empty list"),
         ({"label_cap": 1, "mechanisms": ["laplace"]}, "mechanisms: expected one of"),
         ({"label_cap": 1, "units": ["row"]}, "units: expected one of"),
+        ({"label_cap": 1, "pick": "middle"}, "pick: expected one of"),
+        ({"label_cap": 1, "levels": {"ann": 0}}, "a labeler's level: expected a number > 0"),
+        ({"label_cap": 1, "levels": 2}, "levels. expected a table"),
         ({"label_cap": 1, "max_attempt": -1}, "max_attempt: expected an integer"),
     ],
 )

@@ -1,0 +1,204 @@
+"""Reports of several channels, where labelers chose their levels: each de-biased with its own, and weighed by it."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.coins import Address
+from server.estimators.base import Evidence, wins
+from server.estimators.features import Features, Passes
+from server.estimators.workspace import PILOT, Reports, Workspace
+from server.kernels import Array
+
+Channel = tuple[float, float]  # contrast and flip
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedFeatures(Passes):
+    """Rows in parts, each with one weight: A(u) = sum over parts of share_g weight_g A_g(u), weights of mean one.
+
+    noises: kappa_g, the variance that flipping adds to a de-biased report.
+    """
+
+    parts: tuple[Features, ...] = field(repr=False)
+    weights: tuple[float, ...]
+    noises: tuple[float, ...]
+
+    @cached_property
+    def shares(self) -> tuple[float, ...]:
+        """What part of all rows each part has."""
+        return tuple(part.count / self.shape[0] for part in self.parts)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, p)."""
+        return sum(part.count for part in self.parts), self.parts[0].shape[1]
+
+    @cached_property
+    def reach(self) -> Array:
+        """max_i |x_ij|."""
+        return np.asarray(np.max([part.reach for part in self.parts], axis=0))
+
+    @property
+    def sample(self) -> None:
+        """None: a fit starts on all rows."""
+
+    @cached_property
+    def second_moment(self) -> Array:
+        """(1/n) sum v_i v_i', without weights, shape (p, p)."""
+        moments = zip(self.shares, self.parts, strict=True)
+        return np.asarray(sum(share * part.second_moment for share, part in moments))
+
+    def cumulant(self, u: Array) -> tuple[float, Array, Array]:
+        """Part after part."""
+        value, gradient, hessian = 0.0, np.zeros(len(u)), np.zeros((len(u), len(u)))
+        for share, weight, part in zip(self.shares, self.weights, self.parts, strict=True):
+            own = part.cumulant(u)
+            factor = share * weight
+            value, gradient, hessian = value + factor * own[0], gradient + factor * own[1], hessian + factor * own[2]
+        return value, gradient, hessian
+
+    def score_variance(self, u: Array, hessian: Array, excess: float) -> Array:
+        """(1/n) sum weight_i^2 (sigma'(z_i) + kappa_i) v_i v_i'; neither `hessian` nor one excess says that."""
+        total = np.zeros_like(hessian)
+        for share, weight, noise, part in zip(self.shares, self.weights, self.noises, self.parts, strict=True):
+            total += share * weight**2 * part.score_variance(u, part.cumulant(u)[2], noise)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class MixedEvidence:
+    """What the server holds about reports of several channels, in reduced coordinates.
+
+    rows (n, p): public rounded features; symbols (n,): reports 0 and 1 in row order; which (n,): the channel of each
+    row, a place in `channels`; features: the same rows arranged for the kernels; coins: those of a bootstrap.
+    Raises ValueError for a row of no channel.
+    """
+
+    rows: NDArray[np.float64] = field(repr=False)
+    symbols: NDArray[np.uint8] = field(repr=False)
+    which: NDArray[np.uint8] = field(repr=False)
+    channels: Sequence[Channel]
+    features: Features = field(repr=False)
+    coins: Address | None = None
+
+    def __post_init__(self) -> None:
+        if self.which.shape != self.symbols.shape or self.which.max() >= len(self.channels):
+            raise ValueError(f"expected one of {len(self.channels)} channels for each row, got {self.which.max()}")
+
+
+class Mixed(Reports):
+    """Reports of channels c_i, b_i (contrast and flip), each de-biased with its own.
+
+    Weights c_i^2 / c^2 depend on channels alone, c^2 = `contrast`^2 = (1/n) sum c_i^2: 4 c_i^2 is 1 / (1/4 + kappa_i),
+    the inverse variance of a de-biased report where both labels are equally likely. The loss
+    (1/n) sum (c_i^2 / c^2) [log(2 cosh(z_i / 2)) - (y_i - 1/2) z_i / c_i] = A(u) - S . u / (n c) is convex, and sees
+    reports through S = sum c_i (y_i - 1/2) v_i / c alone. With one channel all of it is what `Workspace` has.
+    Guarantee: that of the reported labels; this is post-processing.
+    Source: derived, see docs/ESTIMATORS.md.
+    """
+
+    features: WeightedFeatures
+
+    def __init__(self, evidence: MixedEvidence) -> None:
+        super().__init__()
+        self.evidence = evidence
+        self.parts = tuple(_parts(evidence))
+        n = len(evidence.symbols)
+        square = math.fsum(part.count * part.contrast**2 for part in self.parts) / n
+        self.contrast = math.sqrt(square)
+        self.flip, self.noise_stddev = 0.5 * (1.0 - self.contrast), 0.0
+        weights = tuple(part.contrast**2 / square for part in self.parts)
+        noises = tuple(part.flip * (part.flip + part.contrast) / part.contrast**2 for part in self.parts)
+        self.features = WeightedFeatures(tuple(part.features for part in self.parts), weights, noises)
+        sums = [part.contrast * part.half_sum for part in self.parts]
+        self.half_sum = np.asarray(sum(sums[1:], sums[0])) / self.contrast
+
+    @property
+    def coins(self) -> Address | None:
+        """Those of a bootstrap."""
+        return self.evidence.coins
+
+    @property
+    def clearest(self) -> float:
+        """The largest contrast."""
+        return max(part.contrast for part in self.parts)
+
+    def likelihood(self, observed: bool, u: Array) -> tuple[float, Array, Array]:
+        """Of each report through its own channel: no weights but those that the likelihood has."""
+        value, gradient, information = 0.0, np.zeros(len(u)), np.zeros((len(u), len(u)))
+        for share, part in zip(self.features.shares, self.parts, strict=True):
+            own = part.likelihood(observed, u)
+            value, gradient = value + share * own[0], gradient + share * own[1]
+            information = information + share * own[2]
+        return value, gradient, information
+
+    def chunks(self) -> Iterator[tuple[Array, Array]]:
+        """Stretches of one channel each, in the order of rows."""
+        return ((columns, symbols) for columns, symbols, *_ in self.stretches())
+
+    def stretches(self) -> Iterator[tuple[Array, Array, float, float, float]]:
+        """Each with its channel; its age is the sum of c_i^2 before it, over its own."""
+        held, columns = self.evidence, self.evidence.rows.T
+        cuts = np.flatnonzero(np.diff(held.which)) + 1
+        edges, total = [0, *cuts.tolist(), len(held.which)], 0.0
+        for start, stop in pairwise(edges):
+            contrast, flip = held.channels[held.which[start]]
+            own, symbols = np.ascontiguousarray(columns[:, start:stop]), held.symbols[start:stop].astype(np.float64)
+            yield own, symbols, contrast, flip, total / contrast**2
+            total += (stop - start) * contrast**2
+
+    def head(self) -> "Mixed":
+        """The first reports, at most 1000."""
+        held = self.evidence
+        return Mixed(
+            MixedEvidence(
+                held.rows[:PILOT],
+                held.symbols[:PILOT],
+                held.which[:PILOT],
+                held.channels,
+                held.features.take(slice(PILOT)),
+            )
+        )
+
+    def plain(self) -> Workspace:
+        """The reports as if they were clear labels."""
+        held = self.evidence
+        half_sum = _half_sum(held.rows, held.symbols)
+        return Workspace(Evidence(held.rows, None, held.symbols, half_sum, 1.0, 0.0, 0.0, held.features, held.coins))
+
+    def chances(self, u: Array) -> Array:
+        """P(report = 1) of every row, each through its own channel."""
+        result = np.empty(len(self.evidence.which))
+        for part, places in zip(self.parts, _places(self.evidence), strict=True):
+            result[places] = part.chances(u)
+        return result
+
+    def answering(self, symbols: NDArray[np.uint8]) -> "Mixed":
+        """The same rows and channels with other reports."""
+        return Mixed(replace(self.evidence, symbols=symbols, coins=None))
+
+
+def _places(evidence: MixedEvidence) -> list[NDArray[np.intp]]:
+    """The rows of each channel that some row has."""
+    places = [np.flatnonzero(evidence.which == channel) for channel in range(len(evidence.channels))]
+    return [rows for rows in places if len(rows)]
+
+
+def _parts(evidence: MixedEvidence) -> Iterator[Workspace]:
+    for places in _places(evidence):
+        contrast, flip = evidence.channels[evidence.which[places[0]]]
+        rows, symbols = evidence.rows[places], evidence.symbols[places]
+        features = evidence.features.take(places)
+        yield Workspace(Evidence(rows, None, symbols, _half_sum(rows, symbols), contrast, flip, 0.0, features))
+
+
+def _half_sum(rows: Array, symbols: NDArray[np.uint8]) -> Array:
+    """sum (y_i - 1/2) v_i: on the grid, halves included, so exact in whatever order a library adds."""
+    total: Array = (wins(symbols) - 0.5) @ rows
+    return total
