@@ -8,6 +8,7 @@ from protocol import strict
 from protocol.arms import (
     CENTRAL,
     CHOICE_OPTIONS,
+    GROUPED,
     MECHANISMS,
     MENU,
     ONLY,
@@ -128,6 +129,8 @@ def _arm(content: Any, place: str, problem: Problem) -> Arm:
     )
     if ONLY.get(estimator, mechanism) != mechanism:
         raise StudyError(f"[{place}] expected mechanism {ONLY[estimator]!r} for {estimator}, got {mechanism!r}")
+    if mechanism == MENU and estimator in GROUPED | {"notebook-sgd"}:
+        raise StudyError(f"[{place}] expected an estimator that weighs reports by their levels, got {estimator!r}")
     rules = OPTIONS if problem.kind == "pairwise" else CHOICE_OPTIONS
     read = {key: _option(rules[key], options[key], f"[{place}] {key}") for key in sorted(options)}
     if reason := conflict(estimator, read, problem.bound is not None):
