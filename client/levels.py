@@ -40,7 +40,8 @@ def _levels(task: Task, policy: Policy, source: Source, facts: Facts | None, row
     if source.synthetic and len(task.menu) > 1:
         asked = source.levels(task, rows)
         if asked is not None:
-            return asked
+            bound = policy.max_epsilon
+            return [level if bound is None else min(level, bound) for level in asked[0]], asked[1]
     if facts is None or not policy.levels:
         return (policy.max_epsilon,), np.zeros(len(rows), dtype=np.int64)
     return [policy.level_of(name) for name in facts.names], facts.labelers

@@ -122,6 +122,9 @@ def build(node: NodeFile, config: Config, start: bool = True) -> Node:
     if isinstance(node.source, TableFile):
         assert node.ledger is not None
         table = node.source.read()
+        strangers = {name for name, _ in node.policy.levels} - set(table.labelers)
+        if strangers:  # a level that binds nobody was meant for somebody
+            raise StudyError(f"[policy.levels] expected labelers of the file, got {len(strangers)} names of none")
         return Node(table, node.policy, DiskLedger(node.ledger, start=start), node.entropy, FeatureStore(None), seed)
     assert node.seed is not None
     study = runconfig.read(config).study
@@ -145,6 +148,8 @@ def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
     policy = Policy.parse(top["policy"])
     if drawn and policy.capped:
         raise StudyError('[policy] expected "unlimited" caps for synthetic labels, which keep no totals on disk')
+    if drawn and policy.levels:
+        raise StudyError("[policy.levels] expected none for synthetic labels, whose labelers have no names")
     return NodeFile(
         path=path,
         entropy=entropy,

@@ -227,3 +227,48 @@ def test_labels_with_ties(epsilon: str, monkeypatch: pytest.MonkeyPatch) -> None
         assert max(ratios) <= Fraction(keep, flip) ** distance
     for message, weight in found[(2, 1)].items():
         assert 2 * weight == found[(0, 1)][message] + found[(1, 1)][message]
+
+
+# Labelers at levels of their own
+
+
+class Levelled(Given):
+    """The same, whose rows ask for the given levels."""
+
+    def __init__(self, values: Vector, levels: tuple[Decimal, ...], which: Vector) -> None:
+        super().__init__(values)
+        self._levels, self._which = levels, np.array(which, dtype=np.int64)
+
+    def levels(self, task: Task, rows: NDArray[np.int64]) -> tuple[tuple[Decimal, ...], NDArray[np.int64]]:
+        return self._levels, self._which[rows]
+
+
+@pytest.mark.parametrize("which", [(0, 1), (1, 0), (0, 1, 1), (1, 0, 1)])
+def test_each_label_is_protected_at_the_level_of_its_labeler(which: Vector, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pairs of label vectors, all coins, whole replies: rows that change cost their own level, and no other."""
+    levels = (Decimal("0.5"), Decimal(2))
+    channels = [randomized_response(level) for level in levels]
+    task = given_task(len(which), "2")
+    menu = tuple(Mechanism.of("randomized-response", epsilon=level) for level in reversed(levels))
+    raw = encode_task(replace(task, menu=menu))
+    coins = classes(DiscreteChannel(channels[0].table + channels[1].table), False)
+    found: dict[Vector, Law] = {}
+    for vector in product((0, 1), repeat=len(which)):
+        node = Node(Levelled(vector, levels, which), Policy.simulation(), MemoryLedger(), "os", FeatureStore(None))
+        law: Law = Counter()
+        for chosen in product(coins, repeat=len(vector)):
+            draws = Listed({row: coin for row, (coin, _) in enumerate(chosen)})
+            monkeypatch.setattr("client.labeler.SecretDraws", lambda draws=draws: draws)
+            weight = 1
+            for _, size in chosen:
+                weight *= size
+            law[answer(raw, node)] += weight
+        found[vector] = law
+    for one, other in product(found, repeat=2):
+        bound = Fraction(1)
+        for a, b, level in zip(one, other, which, strict=True):
+            keep, flip = channels[level].table[0]
+            bound *= Fraction(keep, flip) if a != b else 1
+        ratios = [Fraction(weight, found[other][message]) for message, weight in found[one].items()]
+        assert max(ratios) == bound
+    assert [channel.level <= level for channel, level in zip(channels, levels, strict=True)] == [True, True]
