@@ -84,6 +84,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     fit = commands.add_parser("fit", help="rank items from a file of comparisons")
     federate = commands.add_parser("federate", help="rank items from files that stay on several nodes")
     policy = commands.add_parser("policy", help="what a learned reward is worth: a study of policies")
+    attack = commands.add_parser("attack", help="what lying labelers do, and what helps: a study of attacks")
     node = commands.add_parser("node", help="start a labeler's node of a federation")
     data = commands.add_parser("data", help="prepare files")
     split = data.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
@@ -98,6 +99,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         (["fit"], "studies.fit", fit),
         (["federate"], "studies.federate", federate),
         (["policy"], "studies.policy", policy),
+        (["attack"], "studies.attacks", attack),
         (["node"], "studies.flower.node_command", node),
         (["data", "split"], "studies.data_split", split),
         (["plan"], "studies.plan", plan),

@@ -7,12 +7,11 @@ import numpy as np
 
 from server.estimators.base import Estimate, Options, wins
 from server.estimators.covariance import with_interval
-from server.estimators.newton import Minimum
 from server.estimators.workspace import Reports, Workspace, logistic_minimum
 from server.groups import row_groups
 from server.kernels import Array
 
-ROUNDS = 4  # of centring
+ROUNDS = 3  # of centring
 _NO_INTERVAL = "interval not valid: nobody knows which groups hold liars"
 
 
@@ -21,7 +20,7 @@ def median_of_means(known: Reports, options: Options) -> Estimate:
 
     argmin over ||u|| <= bound of A(u) - m . u, m = g(u') + median_k [S_k / (n_k c) - g_k(u')], S_k = sum of (y_i - 1/2)
     v_i over group k of options.groups runs of n_k rows, g_k and g the gradients of A over the group and over all rows;
-    u' = 0 at first (g = 0), then the last u, four rounds in all. At a fixed point median_k of the groups' scores is 0,
+    u' = 0 at first (g = 0), then the last u, three rounds in all. At a fixed point median_k of the groups' scores is 0,
     so that groups with other features are not taken for liars.
     Liars in fewer than half of the groups move it by a bounded amount, whatever they report; liars in every group are
     not found. Costs pi/2 times the variance of the mean, coordinate by coordinate; with few rows a group the median of
@@ -61,14 +60,11 @@ def _estimate(known: Reports, options: Options, centre: Callable[[Array], Array]
     groups = row_groups(known.count, int(options.groups))
     means = _sums(known, groups) / (np.array([len(group) for group in groups])[:, None] * known.contrast)
     features = [known.features.take(slice(group.start, group.stop)) for group in groups]
-    own, whole = np.zeros(means.shape), np.zeros(known.dimension)
-    minimum: Minimum | None = None
-    for _ in range(ROUNDS):
-        start = None if minimum is None else minimum.u
-        minimum = logistic_minimum(known.features, whole + centre(means - own), options.bound, 0.0, start)
+    minimum = logistic_minimum(known.features, centre(means), options.bound, 0.0)
+    for _ in range(ROUNDS - 1):
         own = np.array([part.cumulant(minimum.u)[1] for part in features])
-        whole = known.features.cumulant(minimum.u)[1]
-    assert minimum is not None
+        mean = known.features.cumulant(minimum.u)[1] + centre(means - own)
+        minimum = logistic_minimum(known.features, mean, options.bound, 0.0, minimum.u)
     return with_interval(minimum, None, (_NO_INTERVAL,))
 
 

@@ -62,7 +62,7 @@ def test_the_robust_mean_of_the_groups_scores_vanishes_at_the_estimate(name: str
         labels = 0.5 + (wins(evidence_.symbols[group.start : group.stop]) - 0.5) / 0.5
         scores.append(((labels - 1.0 / (1.0 + np.exp(-rows @ estimate.u)))[:, None] * rows).mean(axis=0))
     centre = np.median(scores, axis=0) if name.endswith("means") else trimmed(np.array(scores), 0.2)
-    assert np.abs(centre).max() < 1e-3 * np.abs(scores).max()
+    assert np.abs(centre).max() < 1e-2 * np.abs(scores).max()
     assert estimate.covariance is None and estimate.warnings
 
 
