@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from protocol.decimals import canonical
+from protocol.links import LINKS
 from protocol.trust import Trust
 
 Option = str | Decimal | bool
@@ -86,9 +87,30 @@ CHOICE_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
 }
 
 
+# The same for pairs under another distribution function than the logistic one.
+_LINKED = frozenset(LINKS) - {"btl"}
+LINK_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
+    (None, "zero"): Known(models=_LINKED),
+    (Trust.CLEAR, "mle"): Known(models=_LINKED),
+    (Trust.CLEAR, "matching"): Known(frozenset({"ridge", "tau"}), _LINKED),
+    (Trust.CLEAR, "sgd"): Known(frozenset({"step"}), _LINKED),
+    (Trust.LOCAL, "debiased-sgd"): Known(frozenset({"step"}), _LINKED),
+    (Trust.LOCAL, "matching"): Known(frozenset({"ridge", "tau"}), _LINKED),
+    (Trust.LOCAL, "rr-mle"): Known(models=_LINKED),
+    (Trust.LOCAL, "rr-map"): Known(frozenset({"tau"}), _LINKED),
+    (Trust.CENTRAL, "matching"): Known(frozenset({"ridge", "tau", "radius", "norm"}), _LINKED),
+}
+
+
+def mechanisms(trust: Trust | None, kind: str, model: str) -> tuple[str, ...]:
+    """What an arm's labels may go through; a menu of levels is for the models whose estimators weigh them."""
+    names = MECHANISMS[trust, kind]
+    return names if model not in _LINKED else tuple(name for name in names if name != MENU)
+
+
 def estimators(trust: Trust | None, kind: str, model: str) -> dict[str, Known]:
     """What can estimate from labels of this trust model in a problem of this kind and model, by name."""
-    table = ESTIMATORS if kind == "pairwise" else CHOICE_ESTIMATORS
+    table = CHOICE_ESTIMATORS if kind == "choice" else ESTIMATORS if model == "btl" else LINK_ESTIMATORS
     return {name: known for (where, name), known in table.items() if where == trust and model in known.models}
 
 

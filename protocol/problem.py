@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.decimals import canonical
+from protocol.links import LINKS
 
 DRAWN = ("gaussian", "sphere")
 GIVEN = ("values", "items")
-MODELS = {"pairwise": ("btl",), "choice": ("plackett-luce",)}  # models of preferences by kind of problem
+MODELS = {"pairwise": tuple(LINKS), "choice": ("plackett-luce",)}  # models of preferences by kind of problem
 MOST_DIMENSIONS = 1 << 20
 MOST_CHOICES = 63  # a set of choices is one number in a ledger
 SMALLEST_SCALE, LARGEST_SCALE = 1e-100, 1e100  # of given features: squares of other numbers vanish or overflow
@@ -23,7 +24,8 @@ LARGEST_VARIANCE = Decimal("1e12")  # of a coordinate of drawn features; its inv
 class Problem:
     """Preferences with reward theta . phi: over pairs, or the top one of K choices.
 
-    Kind "pairwise", model "btl": P(y = 1 | x) = sigma(theta . x), x = phi(second) - phi(first).
+    Kind "pairwise": P(y = 1 | x) = F(theta . x), x = phi(second) - phi(first); F = sigma for the model "btl", Phi for
+    "thurstone", others: `protocol.links`.
     `features` is "gaussian" (phi standard normal), "sphere" (phi uniform on the unit sphere), "values" (`design`
     holds x, shape (n, dimension), float64) or "items" (phi one-hot; `design` holds the two item numbers, shape (n, 2),
     int32).

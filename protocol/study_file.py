@@ -9,7 +9,6 @@ from protocol.arms import (
     CENTRAL,
     CHOICE_OPTIONS,
     GROUPED,
-    MECHANISMS,
     MENU,
     ONLY,
     OPTIONS,
@@ -18,6 +17,7 @@ from protocol.arms import (
     OptionRule,
     conflict,
     estimators,
+    mechanisms,
 )
 from protocol.choice_features import unpacked
 from protocol.decimals import decimal, delta, epsilon
@@ -119,9 +119,9 @@ def _arm(content: Any, place: str, problem: Problem) -> Arm:
     trust = None if name == "none" else Trust.parse(name)
     known = estimators(trust, problem.kind, problem.model)
     estimator = strict.text(top["estimator"], f"[{place}] estimator", known)
-    mechanisms = MECHANISMS[trust, problem.kind]
-    usual = default_mechanism(problem) if trust is Trust.CENTRAL and "mechanism" not in top else mechanisms[0]
-    mechanism = strict.text(top.get("mechanism", usual), f"[{place}] mechanism", mechanisms)
+    offered = mechanisms(trust, problem.kind, problem.model)
+    usual = default_mechanism(problem) if trust is Trust.CENTRAL and "mechanism" not in top else offered[0]
+    mechanism = strict.text(top.get("mechanism", usual), f"[{place}] mechanism", offered)
     options = strict.table(
         {key: value for key, value in top.items() if key not in ("trust", "mechanism", "estimator")},
         place,

@@ -11,7 +11,9 @@ from server.estimators import choice_minimiser as minimiser
 from server.estimators import choice_randomized as randomized
 from server.estimators.base import Estimate, Options
 from server.estimators.choice_base import ChoiceWorkspace
+from server.estimators.links import LINK_ESTIMATORS
 from server.evidence import Heard, Server
+from server.link_evidence import link_evidence
 from server.mixed_evidence import reports
 
 CHOICE_ESTIMATORS: dict[str, Callable[[ChoiceWorkspace, Options], Estimate]] = {
@@ -46,3 +48,9 @@ KINDS = {
         estimators=CHOICE_ESTIMATORS,
     ),
 }
+LINKED = Kind(designs=Server.designs, seen=link_evidence, estimators=LINK_ESTIMATORS)
+
+
+def kind_of(problem: Problem) -> Kind:
+    """The kind of a problem; pairs under another model than the logistic one have estimators of their own."""
+    return LINKED if problem.kind == "pairwise" and problem.model != "btl" else KINDS[problem.kind]

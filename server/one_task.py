@@ -8,7 +8,7 @@ from protocol.messages import Task
 from protocol.study import Study
 from server.curator import LiveCurator
 from server.evidence import Server
-from server.kinds import KINDS
+from server.kinds import kind_of
 from server.outcome import Outcome, outcomes
 from server.rounds import Ask, Check, complete, listen, options
 
@@ -20,7 +20,7 @@ def play_task(study: Study, task: Task, ask: Ask, server: Server, check: Check =
     Raises RoundFailed like `server.rounds.play`, EstimationError where there is no estimate, LedgerError.
     """
     asked = of_this_curator(task, server)
-    heard, kind = listen([asked], ask, check)[asked], KINDS[asked.problem.kind]
+    heard, kind = listen([asked], ask, check)[asked], kind_of(asked.problem)
     seen = kind.seen(server, heard, kind.designs(server, asked.problem, asked.n, asked.first_repetition))
     for arm in study.arms:
         estimate = kind.estimators[arm.estimator](seen, options(study.problem, arm))

@@ -16,7 +16,7 @@ from protocol.trust import Trust
 from server.collect import Collected, Mail, collect
 from server.estimators.base import Options
 from server.evidence import Heard, Server, joined
-from server.kinds import KINDS
+from server.kinds import kind_of
 from server.outcome import Outcome, asked_rows, outcomes, trivial
 from server.tasks import check_task, offers
 
@@ -62,7 +62,7 @@ def play(study: Study, cell: Cell, ask: Ask, server: Server, check: Check = comp
     `ask` carries all tasks' bytes to every client and brings back their replies' bytes: all that differs between
     runtimes. Raises RoundFailed where `check` does not accept what came: `complete` insists on every row.
     """
-    offered, kind = list(offers(study, cell)), KINDS[study.problem.kind]
+    offered, kind = list(offers(study, cell)), kind_of(study.problem)
     answers = listen([task for offer in offered for task in offer.asked], ask, check)
     for repetition in range(cell.first_repetition, cell.first_repetition + cell.repetitions):
         designs = kind.designs(server, study.problem, cell.n, repetition)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from protocol.coins import Floats
 from protocol.features import coordinates, reduced_rows
+from protocol.links import LINKS
 from protocol.study import Study
 from studies.moments import dot, fresh, gram
 
@@ -31,8 +31,8 @@ class Scorer:
         self._theta = theta
         self._test = np.asfortranarray(fresh(study.problem, study.seed, TEST_ROWS))
         self._z = dot(self._test, theta)
-        self._chance = expit(self._z)
-        self._partition = _partition(self._z)
+        self._link = LINKS[study.problem.model]
+        self._chance = self._link.cdf(self._z)
 
     def covariance(self, n: int, repetition: int) -> Floats:
         """Sigma_D = (1/n) sum_i u_i u_i^T of a repetition's features in reduced coordinates, shape (p, p)."""
@@ -42,15 +42,16 @@ class Scorer:
         """Score an estimate of shape (d,).
 
         error_l2 = ||estimate - theta||, error_sigma = ||estimate - theta||_Sigma_D (of `covariance`), excess_log_loss =
-        E KL(sigma(z) || sigma(z')), accuracy = E[sigma(z) 1{z' > 0} + sigma(-z) 1{z' <= 0}] with z = theta . x and
-        z' = estimate . x on fresh features, from true probabilities. Raises ValueError for NaN, inf or a wrong shape.
+        E KL(F(z) || F(z')), accuracy = E[F(z) 1{z' > 0} + F(-z) 1{z' <= 0}] with z = theta . x and z' = estimate . x on
+        fresh features, F of the problem's model, from true probabilities.
+        Raises ValueError for NaN, inf or a wrong shape.
         """
         if estimate.shape != self._theta.shape or not np.isfinite(estimate).all():
             raise ValueError(f"expected a finite estimate of shape {self._theta.shape}, got {estimate}")
         gap = estimate - self._theta
         reduced = coordinates(self._study.problem, gap)
         z = dot(self._test, estimate)
-        divergence = _partition(z) - self._partition - self._chance * (z - self._z)
+        divergence = self._divergence(z)
         right = np.where(z > 0, self._chance, 1.0 - self._chance)
         return Score(
             error_l2=float(np.sqrt((gap * gap).sum())),
@@ -58,6 +59,14 @@ class Scorer:
             excess_log_loss=max(0.0, float(divergence.mean())),
             accuracy=float(right.mean()),
         )
+
+    def _divergence(self, z: Floats) -> Floats:
+        """KL(F(z*) || F(z)) of every test row; of the logistic model by its log-partition, which cancels less."""
+        if self._study.problem.model == "btl":
+            return _partition(z) - _partition(self._z) - self._chance * (z - self._z)
+        gain = self._link.log_cdf(self._z) - self._link.log_cdf(z)
+        loss = self._link.log_cdf(-self._z) - self._link.log_cdf(-z)
+        return self._chance * gain + self._link.cdf(-self._z) * loss
 
 
 def _partition(z: Floats) -> Floats:

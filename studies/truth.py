@@ -4,10 +4,10 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from protocol.coins import Floats
 from protocol.decimals import canonical
+from protocol.links import LINKS
 from protocol.problem import Problem
 from protocol.strict import StudyError
 from protocol.study import Study
@@ -61,8 +61,9 @@ def read_opinions(value: Any, theta: Floats, study: Study) -> Floats | None:
 def oracle_step(study: Study, theta: Floats) -> Decimal:
     """lambda_min(H(theta)), H = E[sigma'(theta . x) x x^T] in reduced coordinates, to six digits.
 
-    Of top choices H is the mean covariance of features under the probabilities of choices. Over a fixed draw of 2^17
-    rows (2^15 sets of choices; METRICS, repetition 1). It knows the truth: for comparisons only.
+    Of other models of pairs H is what clear labels say, E[f^2 / (F (1 - F)) x x^T]; of top choices the mean covariance
+    of features under the probabilities of choices. Over a fixed draw of 2^17 rows (2^15 sets of choices; METRICS,
+    repetition 1). It knows the truth: for comparisons only.
     Raises StudyError where H is singular.
     Source: derived; it replaces gamma kappa in Theorem 4.5 of Chowdhury, Zhou, Natarajan 2024.
     """
@@ -70,8 +71,7 @@ def oracle_step(study: Study, theta: Floats) -> Decimal:
         curvature = choice_curvature(study.problem, theta, study.seed)
     else:
         x = fresh(study.problem, study.seed, ORACLE_ROWS, repetition=1)
-        chance = expit(dot(x, theta))
-        curvature = gram(reduce(study.problem, x), chance * (1 - chance))
+        curvature = gram(reduce(study.problem, x), LINKS[study.problem.model].information(dot(x, theta)))
     smallest = float(np.linalg.eigvalsh(curvature)[0])
     if not smallest > 1e-9:
         raise StudyError('step = "oracle": expected features that span the space, got a singular matrix H')

@@ -8,7 +8,6 @@ from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from client.labels import Labels
 from client.sources import Facts, ProblemUnknown
@@ -16,6 +15,7 @@ from client.sources.drawing import top_choices
 from protocol.choice_features import row_sizes
 from protocol.coins import Address, Stream, words
 from protocol.features import coordinates
+from protocol.links import LINKS
 from protocol.messages import Runs, Task
 from protocol.population import Population, levels_of
 from protocol.problem import Problem
@@ -28,8 +28,9 @@ MOST_HELD = 1 << 23  # labels kept for the next task about the same rows, one by
 
 
 class Synthetic:
-    """Labels y ~ Bernoulli(sigma(theta* . x)) of client `client` out of `clients`: its part of 0, ..., n - 1.
+    """Labels y ~ Bernoulli(F(theta* . x)) of client `client` out of `clients`: its part of 0, ..., n - 1.
 
+    F is that of the problem's model, sigma for "btl".
     Parts are those of `numpy.array_split`. A label's coin is word `row` of stream LABELS at (seed, n, repetition):
     y = 1 iff word // 2 < floor(F 2^63), so it depends on the row alone; of more choices see
     `client.sources.drawing.top_choices`. Every row is a labeler of its own. In a `population` it asks for the level of
@@ -113,7 +114,7 @@ class Synthetic:
             if self._problem.kind == "choice":
                 self._held[key] = top_choices(z, row_sizes(self._problem, start, stop), coins)
             else:
-                threshold = np.floor(expit(z) * 2.0**63).astype(np.uint64)
+                threshold = np.floor(LINKS[self._problem.model].cdf(z) * 2.0**63).astype(np.uint64)
                 self._held[key] = (coins >> np.uint64(1) < threshold).astype(np.uint8)
             while len(self._held) > 1 and sum(map(len, self._held.values())) > MOST_HELD:
                 self._held.popitem(last=False)

@@ -67,9 +67,7 @@ def descend(
     value, gradient, curvature = objective(u)
     for iteration in range(1, limit + 1):
         target, shift, decrement, exists = ball_step(curvature, gradient, u, bound)
-        leverage = _leverage(curvature, shift, reach)
-        if drift is not None:  # a trusted step moves an index by at most 1/2
-            leverage *= drift(float(reach @ np.abs(u)) + 0.5) ** 2
+        leverage = _leverage(curvature, shift, reach, drift, u)
         trust = 4.0 * leverage * (max(decrement, 0.0) + _GRADIENT_ROUNDING**2 * leverage)
         remains = decrement * trust if exact else decrement
         if exists and trust <= 1.0 and remains <= tolerance:
@@ -96,9 +94,11 @@ def descend(
     return Minimum(u, curvature, _on_boundary(u, bound), iteration, decrement, converged=False)
 
 
-def _leverage(curvature: Array, shift: float, reach: Array) -> float:
+def _leverage(curvature: Array, shift: float, reach: Array, drift: Callable[[float], float] | None, u: Array) -> float:
     inverted, definite = inverse(curvature, shift)
     root = float(reach @ np.sqrt(inverted.diagonal()))
+    if drift is not None:  # a trusted step moves an index by at most 1/2
+        root *= drift(float(reach @ np.abs(u)) + 0.5)
     return root * root if definite else math.inf
 
 

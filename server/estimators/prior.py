@@ -30,7 +30,7 @@ def tempering(known: Reports, contrast: float) -> float:
     if known.noise_stddev:
         own = float(known.features.cumulant(np.zeros(known.dimension))[2].trace())
         noise = float(known.noise.trace()) / (known.count * own) if own else math.inf
-    return (1.0 + noise) / contrast**2
+    return (known.features.dispersion + noise) / contrast**2
 
 
 def ridge_of(known: Reports, options: Options, contrast: float) -> tuple[float, float, tuple[str, ...]]:
@@ -48,7 +48,8 @@ def ridge_of(known: Reports, options: Options, contrast: float) -> tuple[float, 
 
     def search(ridge: float, start: Array) -> Minimum:
         objective = penalised(known.features, mean, ridge)
-        return descend(objective, start, math.inf, known.features.reach, 1e-8 / known.count, exact=True)
+        reach, drift = known.features.reach, known.features.drift
+        return descend(objective, start, math.inf, reach, 1e-8 / known.count, exact=True, drift=drift)
 
     tau, notes = width_of(known, options, search, penalised(known.features, mean, 0.0), tempered)
     return tempered / (known.count * tau**2), tau, notes

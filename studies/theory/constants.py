@@ -2,8 +2,11 @@
 
 import math
 
+import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, log_ndtr
+
+from protocol.links import LINKS
 
 
 def positive(**values: float) -> None:
@@ -43,6 +46,19 @@ def thurstone_curvature(feature_bound: float, bound: float) -> float:
     reach = 2 * feature_bound * bound
     ratio = math.exp(-reach * reach / 2 - math.log(2 * math.pi) / 2 - float(log_ndtr(reach)))
     return ratio * (reach + ratio)
+
+
+def thurstone_slope(feature_bound: float, bound: float) -> float:
+    """lambda(-2 L B), lambda = phi / Phi: the largest derivative in z of the Thurstone log-loss, de-biased or not.
+
+    So gradients are at most 2 L lambda(-2 L B) long, which exceeds the 2 L of the logistic model as soon as L B > 0.15.
+    Raises ValueError for bounds that are not positive. Source: derived; lambda decreases, and keep + flip = 1.
+
+    >>> round(thurstone_slope(1.0, 1.0), 4)
+    2.3732
+    """
+    positive(feature_bound=feature_bound, bound=bound)
+    return float(LINKS["thurstone"].hazard(np.array(-2 * feature_bound * bound)))
 
 
 def top_choice_curvature(feature_bound: float, bound: float, choices: int | None = None) -> float:

@@ -6,11 +6,11 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 
 import numpy as np
-from scipy.special import expit
 
 from protocol.arms import MENU, Arm
 from protocol.coins import Floats
 from protocol.features import default_radius, norms
+from protocol.links import LINKS
 from protocol.problem import Problem
 from protocol.trust import Trust
 from server.mechanisms import CENTRAL
@@ -26,8 +26,9 @@ ISOTROPIC = frozenset({"objective-perturbation-paper", "gaussian-statistic", "ga
 class Theory:
     """Predictions for one problem at its truth, from second moments over a fixed draw of 2^17 fresh rows.
 
-    With s = sigma(theta . x), s' = s (1 - s), kappa = 1 / (4 sinh^2(epsilon / 2)), in reduced coordinates:
-    H = E[s' x x^T], V = E[(s' + kappa) x x^T], I = E[s'^2 / (s' + kappa) x x^T].
+    With s = F(theta . x), F of the problem's model, s' = F'(theta . x), t = s (1 - s) (the logistic s'),
+    kappa = 1 / (4 sinh^2(epsilon / 2)), in reduced coordinates: H = E[s' x x^T], V = E[(t + kappa) x x^T],
+    I = E[s'^2 / (t + kappa) x x^T]. The de-biased minimiser is that of the matching loss.
     Every curve is sqrt(E ||error||^2) to first order in n; it knows no ball and no bias.
 
     Source: derived; the sandwich covariance, and the Fisher information of randomised response.
@@ -38,8 +39,8 @@ class Theory:
     seed: int
 
     def without_privacy(self, n: int) -> float:
-        """sqrt(tr(H^-1) / n): the maximum likelihood estimate on clear labels."""
-        return _size(_sampling(self, None)[0] / n)
+        """sqrt(tr(I^-1) / n) without flips: the maximum likelihood estimate on clear labels."""
+        return _size(_clear(self) / n)
 
     def debiased(self, n: int, epsilon: float) -> float:
         """sqrt(tr(H^-1 V H^-1) / n): the exact de-biased minimiser on randomised labels."""
@@ -52,7 +53,7 @@ class Theory:
     def central(self, n: int, stddev: float, radius: float | None = None) -> float:
         """sqrt(tr(H^-1 V H^-1) / n + stddev^2 tr(H^-2) / n^2): noise of `stddev` per coordinate on the sum.
 
-        With clipping weights w = min(1, radius / ||x||): H = E[w s' x x^T], V = E[w^2 s' x x^T]; without, V = H.
+        With clipping weights w = min(1, radius / ||x||): H = E[w s' x x^T], V = E[w^2 t x x^T].
         """
         return _size(self.central_covariance(n, stddev, radius))
 
@@ -110,10 +111,13 @@ class Theory:
 
     @cached_property
     def slope(self) -> Floats:
-        """s' = sigma'(theta . x) of every row."""
-        chance = expit(dot(self.drawn, self.theta))
-        slope: Floats = chance * (1 - chance)
-        return slope
+        """s' = F'(theta . x) of every row."""
+        return LINKS[self.problem.model].density(dot(self.drawn, self.theta))
+
+    @cached_property
+    def variance(self) -> Floats:
+        """t = F (1 - F) of every row, the variance of a label."""
+        return LINKS[self.problem.model].variance(dot(self.drawn, self.theta))
 
 
 def predict(theory: Theory, arm: Arm, n: int, epsilon: Decimal | None, delta: Decimal | None) -> float | None:
@@ -130,16 +134,17 @@ def spread(theory: Theory, arm: Arm, n: int, epsilon: Decimal | None, delta: Dec
     """
     if theory.problem.kind == "choice":
         return None if arm.get("ridge") else choice_covariance(theory, arm, n, epsilon, delta)
-    if (theory.problem.kind, theory.problem.model) != ("pairwise", "btl") or arm.get("ridge"):
+    if arm.get("ridge"):
         return None
     if arm.mechanism == MENU:  # its levels differ
         return None
-    if arm.trust is Trust.CLEAR and arm.estimator == "mle":
-        return _sampling(theory, None)[0] / n
+    if arm.trust is Trust.CLEAR:
+        clear = CLEAR.get(arm.estimator)
+        return None if clear is None else clear(theory) / n
     if epsilon is None:
         return None
     if arm.trust is Trust.LOCAL:
-        matrix = {"debiased": _debiased, "rr-mle": _efficient, "one-step": _efficient}.get(arm.estimator)
+        matrix = LOCAL.get(arm.estimator)
         return None if matrix is None else matrix(theory, float(epsilon)) / n
     if arm.trust is not Trust.CENTRAL or arm.mechanism not in ISOTROPIC or delta is None:
         return None
@@ -183,17 +188,34 @@ def _sampling(theory: Theory, radius: float | None) -> tuple[Floats, Floats]:
         with np.errstate(divide="ignore"):
             weights = np.minimum(1.0, radius / theory.lengths)
     inverse = _inverse(gram(theory.rows, weights * theory.slope))
-    middle = gram(theory.rows, weights**2 * theory.slope)
+    middle = gram(theory.rows, weights**2 * theory.variance)
     return inverse @ middle @ inverse, inverse @ inverse
+
+
+def _matching(theory: Theory) -> Floats:
+    """H^-1 V H^-1 of clear labels."""
+    return _sampling(theory, None)[0]
+
+
+def _clear(theory: Theory) -> Floats:
+    """I^-1 of clear labels; of the logistic model H^-1."""
+    if theory.problem.model == "btl":
+        return _matching(theory)
+    return _inverse(gram(theory.rows, LINKS[theory.problem.model].information(dot(theory.drawn, theory.theta))))
 
 
 @lru_cache(maxsize=64)
 def _debiased(theory: Theory, epsilon: float) -> Floats:
     inverse = _inverse(gram(theory.rows, theory.slope))
-    sandwich: Floats = inverse @ gram(theory.rows, theory.slope + flip_noise(epsilon)) @ inverse
+    sandwich: Floats = inverse @ gram(theory.rows, theory.variance + flip_noise(epsilon)) @ inverse
     return sandwich
 
 
 @lru_cache(maxsize=64)
 def _efficient(theory: Theory, epsilon: float) -> Floats:
-    return _inverse(gram(theory.rows, theory.slope**2 / (theory.slope + flip_noise(epsilon))))
+    return _inverse(gram(theory.rows, theory.slope**2 / (theory.variance + flip_noise(epsilon))))
+
+
+# Estimators with a formula.
+CLEAR = {"mle": _clear, "matching": _matching}
+LOCAL = {"debiased": _debiased, "matching": _debiased, "rr-mle": _efficient, "one-step": _efficient}

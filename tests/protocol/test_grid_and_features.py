@@ -134,7 +134,7 @@ def test_items_are_one_hot_differences() -> None:
         {"dimension": 1, "features": "values", "sum_zero": False, "bound": None, "design": np.array([[1e161]])},
         {"dimension": 2, "features": "items", "sum_zero": False, "bound": None, "design": np.array([[1, 1]], "i4")},
         {"dimension": 2, "features": "items", "sum_zero": False, "bound": None, "design": np.array([[0, 2]], "i4")},
-        {"dimension": 3, "features": "gaussian", "sum_zero": True, "bound": None, "model": "thurstone"},
+        {"dimension": 3, "features": "gaussian", "sum_zero": True, "bound": None, "model": "logit"},
     ],
 )
 def test_a_problem_that_does_not_fit_is_refused(fields: dict[str, object]) -> None:

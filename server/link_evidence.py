@@ -1,0 +1,21 @@
+"""From collected reports about pairs to what the estimators of a model see of one repetition."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from protocol.links import LINKS
+from server.designs import Designs
+from server.estimators.links import LinkedFeatures
+from server.estimators.workspace import Workspace
+from server.evidence import Heard, Server, evidence
+
+_NONE = np.empty(0)
+
+
+def link_evidence(server: Server, heard: Heard, designs: Designs) -> Workspace:
+    """Evidence as for the logistic model, its features arranged for the model of the task's problem."""
+    known = evidence(server, heard, designs)
+    scales = _NONE if known.weights is None else 1.0 / known.weights
+    link = LINKS[heard.task.problem.model]
+    return Workspace(replace(known, features=LinkedFeatures(np.array(known.rows.T, order="C"), scales, link)))
