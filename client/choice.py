@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 
 from client.policy import Policy
-from protocol.arms import CENTRAL
+from protocol.arms import CENTRAL, RECORD
 from protocol.choice_law import CHOICE_LOCAL, Channel, choice_law
 from protocol.decimals import delta, epsilon
 from protocol.features import row_bound
@@ -88,7 +88,11 @@ def check_grid(task: Task, radius: float | None) -> int:
 def _understand_unit(task: Task) -> None:
     """Labelers are protected under a claim, by a cap; a sum, by groups as well."""
     labelers = task.unit is Unit.LABELER
-    if task.unit not in (Unit.LABEL, Unit.LABELER) or (labelers and task.trust is Trust.CLEAR):
+    if {item.name in RECORD for item in task.menu} != {task.unit is Unit.RECORD}:
+        raise TaskInvalid("expected the unit record exactly for mechanisms that protect records")
+    if task.unit is Unit.RECORD and (task.trust is not Trust.CENTRAL or task.problem.kind != "pairwise"):
+        raise TaskInvalid("expected records of pairs to be protected by a curator")
+    if labelers and task.trust is Trust.CLEAR:
         raise TaskInvalid(f"expected the unit label, or labeler under a claim, got {task.unit}")
     if bool(task.cap) != labelers or (task.groups is not None) != (labelers and task.trust is Trust.CENTRAL):
         raise TaskInvalid("expected a cap exactly at the unit labeler, and groups exactly for its exact sums")
@@ -133,10 +137,11 @@ def _executable(task: Task, item: Mechanism) -> Choice | None:
         if level is None or channel.level > level:
             raise TaskInvalid("expected a table within its level")
         return Choice(item, channel=channel)
-    if item.name not in CENTRAL:
+    if item.name not in (*CENTRAL, *RECORD):
         return None
     names, radius = {name for name, _ in item.parameters}, item.get("radius")
-    if names - {"unprojected"} != {"epsilon", "delta"} | ({"radius"} if CENTRAL[item.name] else set()):
+    more = {"ridge", "tight"} if item.name in RECORD else {"unprojected"}
+    if names - more != {"epsilon", "delta"} | ({"radius"} if CENTRAL.get(item.name, True) else set()):
         raise TaskInvalid(f"expected other parameters for {item.name}, got {sorted(names)}")
     if item.get("delta") != task.delta or (radius is not None and radius <= 0):
         raise TaskInvalid("expected the delta of the task, and a radius > 0")

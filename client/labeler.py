@@ -21,6 +21,7 @@ from protocol.codec import decode_task, encode_refusal, encode_reply, encode_rep
 from protocol.errors import WireError
 from protocol.messages import Code, Coins, Refusal, Report, Runs, Task
 from protocol.numerics import fingerprint
+from protocol.privacy import Unit
 from protocol.store import FeatureStore
 from protocol.terms import label_epsilon
 from protocol.trust import Trust
@@ -126,6 +127,8 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
         raise _Refused(code)
     understand(task)
     node.source.check(task)
+    if task.unit is Unit.RECORD and not node.source.synthetic:
+        raise _Refused(Code.UNIT_NOT_ALLOWED)  # proved for real numbers only
     if not node.source.synthetic and (task.first_repetition, task.repetitions) != (0, 1):
         raise TaskInvalid("expected one repetition, number 0: a file's labels exist once")
     choices = choose(task, node.policy)

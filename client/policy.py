@@ -68,7 +68,8 @@ class Policy:
     @classmethod
     def simulation(cls) -> "Policy":
         """For a client without a node file: its labels are synthetic, so every trust model is allowed."""
-        return cls(trusts=frozenset(SIGHT), max_epsilon=None, max_attempt=MOST_ATTEMPTS)
+        units = frozenset({Unit.LABEL, Unit.RECORD})
+        return cls(trusts=frozenset(SIGHT), max_epsilon=None, max_attempt=MOST_ATTEMPTS, units=units)
 
     @classmethod
     def parse(cls, content: Mapping[str, Any], place: str = "policy") -> "Policy":

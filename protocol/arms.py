@@ -22,13 +22,17 @@ CENTRAL = {
 # Randomised response at every level of a study's population: each labeler uses the one it asks for.
 MENU = "randomized-response-menu"
 
+# Central mechanisms that protect a whole record: only an estimate, `RELEASED`, leaves their curator.
+RECORD = ("objective-perturbation-standard", "approximate-minimiser")
+RELEASED = "released"
+
 # What an arm's labels may go through, by trust and kind of problem; the first one is the default, but for central arms:
 # see `protocol.shaping:default_mechanism`.
 MECHANISMS: dict[tuple[Trust | None, str], tuple[str, ...]] = {
     (None, "pairwise"): ("none",),
     (Trust.CLEAR, "pairwise"): ("none",),
     (Trust.LOCAL, "pairwise"): ("randomized-response", MENU),
-    (Trust.CENTRAL, "pairwise"): tuple(CENTRAL),
+    (Trust.CENTRAL, "pairwise"): (*CENTRAL, *RECORD),
     (None, "choice"): ("none",),
     (Trust.CLEAR, "choice"): ("none",),
     (Trust.LOCAL, "choice"): ("k-randomized-response", "subset-selection", "random-pair"),
@@ -58,12 +62,16 @@ ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.LOCAL, "naive"): Known(frozenset({"ridge", "tau"})),
     (Trust.CENTRAL, "mle"): Known(frozenset({"ridge", "tau", "radius", "norm"})),
     (Trust.CLEAR, "median-of-means"): Known(frozenset({"groups"})),
+    (Trust.CLEAR, "objective-perturbation-sgd"): Known(frozenset({"step", "epsilon", "delta"})),
+    (Trust.CENTRAL, RELEASED): Known(frozenset({"radius", "ridge", "constants"})),
     (Trust.CLEAR, "trimmed-mean"): Known(frozenset({"groups", "trim"})),
     (Trust.LOCAL, "debiased-median-of-means"): Known(frozenset({"groups"})),
     (Trust.LOCAL, "debiased-trimmed-mean"): Known(frozenset({"groups", "trim"})),
     (Trust.CENTRAL, "median-of-means"): Known(frozenset({"groups", "radius"})),
     (Trust.CENTRAL, "trimmed-mean"): Known(frozenset({"groups", "trim", "radius"})),
 }
+# Estimators that make no claim though they add noise: for simulated labels only.
+UNPROVEN = frozenset({"objective-perturbation-sgd"})
 # Estimators that compare groups of rows, and how many groups where an arm does not say.
 GROUPED = frozenset({"median-of-means", "trimmed-mean", "debiased-median-of-means", "debiased-trimmed-mean"})
 USUAL_GROUPS = 20
@@ -103,9 +111,9 @@ LINK_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
 
 
 def mechanisms(trust: Trust | None, kind: str, model: str) -> tuple[str, ...]:
-    """What an arm's labels may go through; a menu of levels is for the models whose estimators weigh them."""
+    """What an arm's labels may go through; a menu of levels, and records, are for the logistic model."""
     names = MECHANISMS[trust, kind]
-    return names if model not in _LINKED else tuple(name for name in names if name != MENU)
+    return names if model not in _LINKED else tuple(name for name in names if name not in (MENU, *RECORD))
 
 
 def estimators(trust: Trust | None, kind: str, model: str) -> dict[str, Known]:
@@ -124,6 +132,9 @@ class OptionRule(NamedTuple):
 
 OPTIONS: dict[str, OptionRule] = {
     "averaging": OptionRule(frozenset({"last", "half", "all"}), number=False),
+    "constants": OptionRule(frozenset({"paper", "tight"}), number=False),
+    "delta": OptionRule(),
+    "epsilon": OptionRule(),
     "groups": OptionRule(),
     "interval": OptionRule(frozenset({"wald", "bootstrap"}), number=False),
     "nominal": OptionRule(),
@@ -142,12 +153,25 @@ CHOICE_OPTIONS: dict[str, OptionRule] = {
 }
 
 
+def misfit(estimator: str, mechanism: str) -> str | None:
+    """Why a mechanism and an estimator do not go together; None where they do."""
+    if ONLY.get(estimator, mechanism) != mechanism:
+        return f"expected mechanism {ONLY[estimator]!r} for {estimator}, got {mechanism!r}"
+    if (estimator == RELEASED) != (mechanism in RECORD):
+        return f"expected estimator {RELEASED!r} exactly for mechanisms {RECORD}, got {estimator!r} for {mechanism!r}"
+    return None
+
+
 def conflict(estimator: str, options: Mapping[str, Option], ball: bool) -> str | None:
     """Why options of an arm do not go together, with or without a ball; None where they do."""
     if "step" in options and options.get("averaging", "last") != "last":
         return "expected no step beside averaging, whose steps are its own"
     if "tau" in options and estimator != "rr-map" and options.get("ridge") != "tempered":
         return 'expected ridge = "tempered" beside tau: nothing else uses it'
+    if estimator == RELEASED and options.get("ridge", 1) in (0, "tempered"):
+        return "expected a ridge > 0 where records are protected, or none for one from public constants"
+    if estimator in UNPROVEN and not _claim(options.get("epsilon"), options.get("delta")):
+        return "expected epsilon and a delta below 1, which name the noise of an arm that makes no claim"
     if options.get("tau") == "bound" and not ball:
         return 'expected a bound in [problem] for tau = "bound"'
     groups, trim = options.get("groups", USUAL_GROUPS), options.get("trim", Decimal("0.25"))
@@ -156,6 +180,10 @@ def conflict(estimator: str, options: Mapping[str, Option], ball: bool) -> str |
     if not (isinstance(trim, Decimal) and 0 < trim < Decimal("0.5")):
         return "expected trim between 0 and 0.5"
     return None
+
+
+def _claim(epsilon: Option | None, delta: Option | None) -> bool:
+    return isinstance(epsilon, Decimal) and isinstance(delta, Decimal) and 0 < epsilon <= 1000 and 0 < delta < 1
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,16 @@ from protocol.arms import (
     CHOICE_OPTIONS,
     GROUPED,
     MENU,
-    ONLY,
     OPTIONS,
+    RECORD,
+    RELEASED,
     Arm,
     Option,
     OptionRule,
     conflict,
     estimators,
     mechanisms,
+    misfit,
 )
 from protocol.choice_features import unpacked
 from protocol.decimals import decimal, delta, epsilon
@@ -120,15 +122,17 @@ def _arm(content: Any, place: str, problem: Problem) -> Arm:
     known = estimators(trust, problem.kind, problem.model)
     estimator = strict.text(top["estimator"], f"[{place}] estimator", known)
     offered = mechanisms(trust, problem.kind, problem.model)
-    usual = default_mechanism(problem) if trust is Trust.CENTRAL and "mechanism" not in top else offered[0]
+    usual = offered[0]
+    if trust is Trust.CENTRAL and "mechanism" not in top:
+        usual = RECORD[0] if estimator == RELEASED else default_mechanism(problem)
     mechanism = strict.text(top.get("mechanism", usual), f"[{place}] mechanism", offered)
     options = strict.table(
         {key: value for key, value in top.items() if key not in ("trust", "mechanism", "estimator")},
         place,
         known[estimator].options - (frozenset() if CENTRAL.get(mechanism, True) else {"radius"}),
     )
-    if ONLY.get(estimator, mechanism) != mechanism:
-        raise StudyError(f"[{place}] expected mechanism {ONLY[estimator]!r} for {estimator}, got {mechanism!r}")
+    if reason := misfit(estimator, mechanism):
+        raise StudyError(f"[{place}] {reason}")
     if mechanism == MENU and estimator in GROUPED | {"notebook-sgd"}:
         raise StudyError(f"[{place}] expected an estimator that weighs reports by their levels, got {estimator!r}")
     rules = OPTIONS if problem.kind == "pairwise" else CHOICE_OPTIONS

@@ -3,18 +3,23 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from protocol.arms import RELEASED
+from protocol.privacy import Unit
 from protocol.problem import Problem
 from server.choice_designs import ChoiceDesigns
 from server.choice_evidence import choice_evidence
+from server.designs import Designs
 from server.estimators import ESTIMATORS
 from server.estimators import choice_minimiser as minimiser
 from server.estimators import choice_randomized as randomized
 from server.estimators.base import Estimate, Options
 from server.estimators.choice_base import ChoiceWorkspace
 from server.estimators.links import LINK_ESTIMATORS
+from server.estimators.workspace import Reports
 from server.evidence import Heard, Server
 from server.link_evidence import link_evidence
 from server.mixed_evidence import reports
+from server.private_estimate import Released, released, released_estimate
 
 CHOICE_ESTIMATORS: dict[str, Callable[[ChoiceWorkspace, Options], Estimate]] = {
     "mle": minimiser.mle,
@@ -28,6 +33,13 @@ CHOICE_ESTIMATORS: dict[str, Callable[[ChoiceWorkspace, Options], Estimate]] = {
 }
 
 
+def _seen(server: Server, heard: Heard, designs: Designs) -> Reports | Released:
+    """Evidence of a repetition; of records only the estimate that their curator lets out."""
+    if heard.task.unit is Unit.RECORD:
+        return released_estimate(server, heard, designs)
+    return reports(server, heard, designs)
+
+
 class Kind(NamedTuple):
     """`designs` of one repetition; what estimators see of it (`seen`); the estimators by name, which take that."""
 
@@ -39,8 +51,8 @@ class Kind(NamedTuple):
 KINDS = {
     "pairwise": Kind(
         designs=Server.designs,
-        seen=reports,
-        estimators=ESTIMATORS,
+        seen=_seen,
+        estimators={**ESTIMATORS, RELEASED: released},
     ),
     "choice": Kind(
         designs=lambda server, problem, n, repetition: ChoiceDesigns(server.features, problem, n, repetition),

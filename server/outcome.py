@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol import terms
-from protocol.arms import Arm
+from protocol.arms import UNPROVEN, Arm
 from protocol.features import full
-from protocol.messages import Task
+from protocol.messages import Coins, Task
 from protocol.numerics import fingerprint
 from protocol.privacy import Guarantee
 from protocol.problem import Problem
@@ -52,6 +52,8 @@ class Outcome:
 def outcomes(study: Study, arm: Arm, repetition: int, heard: Heard, estimate: Estimate) -> Iterator[Outcome]:
     """The outcome of an arm that was answered; a pure claim is repeated for every delta of the grid."""
     task = heard.task
+    if arm.estimator in UNPROVEN and heard.collected.coins is not Coins.ADDRESSED:
+        raise ValueError(f"expected simulated labels for {arm.estimator}, which makes no claim, got others")
     theta, low, high = interval(study.problem, estimate)
     claim = None
     if task.epsilon is not None:

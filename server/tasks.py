@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.arms import CENTRAL, GROUPED, MENU, USUAL_GROUPS, Arm
+from protocol.arms import CENTRAL, GROUPED, MENU, RECORD, USUAL_GROUPS, Arm
 from protocol.choice_features import default_span
 from protocol.decimals import decimal
 from protocol.features import default_radius, row_bound
@@ -25,6 +25,7 @@ from protocol.trust import Trust
 from server.groups import row_groups
 from server.mechanisms import CENTRAL as NOISE
 from server.mechanisms.discrete_gaussian import check_claim
+from server.mechanisms.standard import noise_of
 
 Level = tuple[Decimal | None, Decimal | None]
 
@@ -126,7 +127,7 @@ def check_task(task: Task) -> None:
             return  # every report names its mechanism
         mechanism = only_mechanism(task)
         if task.trust is Trust.CENTRAL:
-            _check_claim(mechanism, task.problem.reduced_dimension)
+            _check_claim(task, mechanism)
             _check_unit(task, mechanism)
             _check_rows(task)
     except ValueError as error:
@@ -152,13 +153,18 @@ def _mechanism(study: Study, cell: Cell, arm: Arm, level: Level) -> Mechanism:
     parameters = {"epsilon": epsilon}
     if delta is not None:
         parameters["delta"] = delta
-    if CENTRAL.get(arm.mechanism):
+    if CENTRAL.get(arm.mechanism) or arm.mechanism in RECORD:
         radius = arm.get("radius")
         parameters["radius"] = (
             radius
             if isinstance(radius, Decimal)
             else decimal(usual_radius(study.problem, cell.n, arm.mechanism), "radius")
         )
+    ridge = arm.get("ridge")
+    if arm.mechanism in RECORD and isinstance(ridge, Decimal):
+        parameters["ridge"] = ridge
+    if arm.mechanism in RECORD and arm.get("constants") != "paper":
+        parameters["tight"] = Decimal(1)
     if arm.get("norm") == "unprojected":
         parameters["unprojected"] = Decimal(1)
     return Mechanism.of(arm.mechanism, **parameters)
@@ -185,13 +191,12 @@ def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: L
     radius = mechanism.get("radius")
     grid = None
     if trust is Trust.CENTRAL:
-        _check_claim(mechanism, study.problem.reduced_dimension)
         bound = row_bound(study.problem, None if radius is None else float(radius), mechanism.name == SHAPED)
         grid = exponent(cell.n, bound)
     task = Task(
         study=study.fingerprint,
         trust=trust,
-        unit=Unit.LABEL,
+        unit=Unit.RECORD if mechanism.name in RECORD else Unit.LABEL,
         problem=study.problem,
         menu=_menu(study, mechanism),
         n=cell.n,
@@ -202,6 +207,8 @@ def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: L
         exponent=grid,
         map=_map(study.problem, cell.n) if mechanism.name == SHAPED else None,
     )
+    if trust is Trust.CENTRAL:
+        _check_claim(task, mechanism)
     return with_ties(task, _ties(study.problem, trust))
 
 
@@ -220,13 +227,19 @@ def _ties(problem: Problem, trust: Trust) -> Ties:
     return Ties.HALF if trust is Trust.CLEAR else Ties.COIN
 
 
-def _check_claim(mechanism: Mechanism, dimension: int) -> None:
+def _check_claim(task: Task, mechanism: Mechanism) -> None:
     """Raise StudyError for a claim that the curator cannot keep, before labels pay for it."""
+    if mechanism.name in RECORD:
+        try:
+            noise_of(task, mechanism)
+        except ValueError as error:
+            raise StudyError(f"{mechanism.name}: {error}") from None
+        return
     epsilon, delta, noise = mechanism.get("epsilon"), mechanism.get("delta"), NOISE.get(mechanism.name)
     if epsilon is None or delta is None or noise is None:
         raise StudyError(f"expected a mechanism out of {sorted(NOISE)} with epsilon and delta, got {mechanism.name!r}")
     try:
-        check_claim(epsilon, delta, dimension, noise.noise_multiplier(epsilon, delta))
+        check_claim(epsilon, delta, task.problem.reduced_dimension, noise.noise_multiplier(epsilon, delta))
     except ValueError as error:
         raise StudyError(f"{mechanism.name}: {error}") from None
 
@@ -234,6 +247,11 @@ def _check_claim(mechanism: Mechanism, dimension: int) -> None:
 def _check_unit(task: Task, mechanism: Mechanism) -> None:
     """What the sensitivity is computed from: one label, or the rows of each group, at most `cap` of them."""
     labelers = task.unit is Unit.LABELER
+    if (task.unit is Unit.RECORD) != (mechanism.name in RECORD):
+        raise ValueError(f"expected the unit record exactly for mechanisms {RECORD}, got {task.unit.label}")
+    if task.unit is Unit.RECORD:
+        _check_record(task)
+        return
     if task.problem.kind == "choice" and (labelers or mechanism.get("unprojected")):
         raise ValueError("expected sums of top choices protected for a label, from projected rows")
     if not (labelers or task.unit is Unit.LABEL) or {task.groups is not None, task.cap > 0} != {labelers}:
@@ -242,6 +260,15 @@ def _check_unit(task: Task, mechanism: Mechanism) -> None:
         raise ValueError("expected projected rows where labelers are protected: leave out norm = 'unprojected'")
     if (task.map is not None) != (mechanism.name == SHAPED):
         raise ValueError("expected a map exactly where noise is shaped")
+
+
+def _check_record(task: Task) -> None:
+    if task.problem.features not in DRAWN or task.groups is not None or task.cap or task.map is not None:
+        raise ValueError(
+            "expected drawn features where records are protected: those of a file travel in the task for all to see"
+        )
+    if task.problem.model != "btl":
+        raise ValueError(f"expected the model btl, for which records are protected, got {task.problem.model}")
 
 
 def _check_rows(task: Task) -> None:

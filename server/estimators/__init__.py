@@ -6,6 +6,7 @@ from server.estimators.base import Estimate, Options
 from server.estimators.grouped import median_of_means, trimmed_mean
 from server.estimators.minimiser import debiased, mle, naive
 from server.estimators.notebook import notebook_sgd
+from server.estimators.perturbed import objective_perturbation_sgd
 from server.estimators.randomized import one_step, rr_map, rr_mle
 from server.estimators.sgd import debiased_sgd, sgd
 from server.estimators.workspace import Workspace
@@ -16,6 +17,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "mle": mle,
     "sgd": sgd,
     "notebook-sgd": notebook_sgd,
+    "objective-perturbation-sgd": objective_perturbation_sgd,
     "debiased-sgd": debiased_sgd,
     "debiased": debiased,
     "one-step": one_step,

@@ -78,7 +78,8 @@ class Options:
     "bound" for bound / sqrt(p), "marginal" for the reports' own; step of the last iterate: "pilot" or the number alpha;
     nominal: the level that the noise in every step of notebook_sgd is named after, inf for none;
     averaging of iterates: "last" (none), "half" or "all"; interval: "wald", or "bootstrap" of the reports; groups: how
-    many groups of rows a robust mean is taken over; trim: the share of them that it leaves out at each end.
+    many groups of rows a robust mean is taken over; trim: the share of them that it leaves out at each end; epsilon,
+    delta: what the noise of an estimate without a claim is named after.
     Raises ValueError for bound <= 0, alpha <= 0, tau <= 0, ridge < 0, groups < 3, trim outside (0, 1/2), for other
     words, and for values that are not numbers.
     """
@@ -90,6 +91,8 @@ class Options:
     averaging: str = "last"
     interval: str = "wald"
     nominal: float = math.inf
+    epsilon: float = math.inf
+    delta: float = 0.5
     groups: float = USUAL_GROUPS
     trim: float = 0.25
 

@@ -42,7 +42,7 @@ def debiased_sgd(known: Reports, options: Options) -> Estimate:
 
 
 def _last(known: Reports, options: Options) -> Array:
-    alpha = _pilot_alpha(known, options.bound) if isinstance(options.step, str) else options.step
+    alpha = pilot_alpha(known, options.bound) if isinstance(options.step, str) else options.step
     u = np.zeros(known.dimension)
     for columns, symbols, contrast, flip, age in known.stretches():
         descend(columns, symbols, contrast, flip, alpha, options.bound, age, u)
@@ -64,7 +64,8 @@ def _mean(known: Reports, options: Options) -> Array:
     return mean
 
 
-def _pilot_alpha(known: Reports, bound: float) -> float:
+def pilot_alpha(known: Reports, bound: float) -> float:
+    """lambda_min(A'') at the de-biased minimiser of the first reports; raises ValueError where that is singular."""
     hessian = known.features.cumulant(known.pilot(bound))[2]
     alpha = float(np.linalg.eigvalsh(hessian)[0])
     if not alpha > 1e-12 * float(hessian.trace()):
