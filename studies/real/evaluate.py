@@ -1,0 +1,116 @@
+"""One way to scores of real items, and how well they guess the answers of people who were kept out."""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from client.sources.choice_table import ChoiceTable
+from client.sources.table import Table
+from protocol.arms import Option
+from protocol.messages import Ties
+from protocol.privacy import Unit
+from protocol.terms import TIE, share
+from protocol.trust import Trust
+from studies.fit.compare import accuracy, held_out, subset
+from studies.fit.request import BALL, Request
+from studies.fit.round import fit
+from studies.fit.show import scores
+
+DELTA = Decimal("1e-5")
+
+
+@dataclass(frozen=True)
+class Way:
+    """A trust model, an estimator with its options, and for `comparisons` > 1 how many labels share epsilon."""
+
+    name: str
+    trust: Trust
+    estimator: str
+    options: tuple[tuple[str, Option], ...] = ()
+    comparisons: int = 0
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A level, and what it protects: a label (for rankings, all labels of one), or a labeler with a cap."""
+
+    epsilon: str
+    unit: Unit = Unit.LABEL
+    cap: int = 0
+
+    def __str__(self) -> str:
+        return self.epsilon + (f", cap {self.cap}" if self.cap else "")
+
+
+@dataclass(frozen=True)
+class Guessed:
+    """Of held-out answers: the share guessed, and the mean of -log of the probability that was given to them."""
+
+    accuracy: float
+    log_loss: float
+
+
+def request_of(way: Way, claim: Claim, table: Table, seed: int) -> Request:
+    """A fit with public data and addressed coins, on a ball, ties as fair coins (half a win each in clear)."""
+    clear, choices = way.trust is Trust.CLEAR, isinstance(table, ChoiceTable)
+    epsilon = Decimal(claim.epsilon)
+    if way.comparisons > 1 and claim.unit is Unit.LABEL:
+        epsilon = share(epsilon, way.comparisons)
+    return Request(
+        path=table.path,
+        trust=way.trust,
+        epsilon=None if clear else epsilon,
+        delta=DELTA if way.trust is Trust.CENTRAL else None,
+        bound=BALL,
+        estimator=way.estimator,
+        state=Path(),
+        public=True,
+        seed=seed,
+        ties=Ties.NONE if choices else Ties.HALF if clear else Ties.COIN,
+        unit=Unit.LABEL if clear else claim.unit,
+        cap=0 if clear else claim.cap,
+        kind="choice" if choices else "pairwise",
+        comparisons=way.comparisons,
+        options=way.options,
+    )
+
+
+def split(table: Table, seed: int) -> tuple[Table, Table]:
+    """The answers of four in five labelers, and those of the rest; a label counts once, by its first row."""
+    table = subset(table, table.first)
+    held = held_out(table, seed, by_labeler=True)
+    return subset(table, ~held), subset(table, held)
+
+
+def guessed(way: Way, claim: Claim, seed: int, train: Table, test: Table) -> Guessed:
+    """Fit one part, and guess the other."""
+    estimates = scores(fit(request_of(way, claim, train, seed), train))
+    return Guessed(accuracy(estimates, test), log_loss(estimates, test))
+
+
+def log_loss(estimates: NDArray[np.float64], test: Table) -> float:
+    """Mean of -log P(answer) by the scores, ties and missing answers left out; log 2 is guessing between two."""
+    values = test.values.reveal()
+    known = (test.missing.reveal() == 0) & (isinstance(test, ChoiceTable) | (values != TIE))
+    held = np.where(test.pairs >= 0, estimates[test.pairs], -np.inf)[known]
+    if not known.any():
+        return math.nan
+    return float((logsumexp(held, axis=1) - held[np.arange(len(held)), values[known]]).mean())
+
+
+def mean(values: Sequence[float]) -> str:
+    """Mean and its standard error."""
+    return f"{statistics.fmean(values):.3f} ± {statistics.stdev(values) / math.sqrt(len(values)):.3f}"
+
+
+def line(cells: Iterable[str], found: Sequence[Guessed]) -> str:
+    """A line of a Markdown table."""
+    means = [mean([one.accuracy for one in found]), mean([one.log_loss for one in found])]
+    return "| " + " | ".join((*cells, *means)) + " |"
