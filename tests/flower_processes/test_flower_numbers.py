@@ -18,6 +18,7 @@ from server.delivery import read_transcript
 from server.tasks import offers
 from studies.in_process import in_process
 from studies.load import load
+from studies.run import run as in_process_run
 
 Commands = Callable[..., Any]
 
@@ -77,3 +78,28 @@ def test_any_number_of_clients(command: Commands, reference: pa.Table, runtime: 
     code, words = run.end()
     assert code == 0, words
     check_results(run.out, reference, runtime)
+
+
+LEVELS = """
+study = { name = "levels", seed = 11, repetitions = 2 }
+problem = { kind = "pairwise", dimension = 3, features = "gaussian", theta = [0.75, 0.0, -0.75], bound = 3.0 }
+population = { levels = [0.5, 4], shares = [0.5, 0.5], theta = [[0.5, 0.5, -1.0], [1.0, -0.5, -0.5]] }
+grid = { n = [200] }
+arm = [
+  { trust = "local", mechanism = "randomized-response-menu", estimator = "debiased" },
+  { trust = "local", mechanism = "randomized-response-menu", estimator = "debiased-sgd" },
+  { trust = "local", mechanism = "randomized-response-menu", estimator = "rr-mle" },
+]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("runtime", "clients"), [("simulation", 5), ("deployment", 3)])
+def test_levels_and_opinions_of_labelers(command: Commands, tmp_path: Path, runtime: str, clients: int) -> None:
+    study = tmp_path / "levels.toml"
+    study.write_text(LEVELS, encoding="utf-8")
+    expected = in_process_run(load(study), tmp_path / "reference", jobs=1).drop_columns("runtime")
+    run = command("--on", runtime, "--clients", str(clients), study=study)
+    code, words = run.end()
+    assert code == 0, words
+    check_results(run.out, expected, runtime)
