@@ -258,8 +258,8 @@ def _check_unit(task: Task, mechanism: Mechanism) -> None:
         raise ValueError("expected groups and a cap exactly at the unit labeler: see server.tasks:for_labelers")
     if labelers and mechanism.get("unprojected"):
         raise ValueError("expected projected rows where labelers are protected: leave out norm = 'unprojected'")
-    if (task.map is not None) != (mechanism.name == SHAPED):
-        raise ValueError("expected a map exactly where noise is shaped")
+    if (task.map is not None) != (mechanism.name == SHAPED) or (task.map is not None and mechanism.get("unprojected")):
+        raise ValueError("expected a map exactly where noise is shaped, and the norm of mapped rows")
 
 
 def _check_record(task: Task) -> None:

@@ -23,10 +23,11 @@ from client.rows import answerable
 from client.sources.loading import read_table
 from client.sources.table import Table
 from protocol.codec import decode_reply, encode_task
-from protocol.features import MOST_IN_PAIRS, group_norm, group_weights, reduced_rows
-from protocol.grid import to_integers
-from protocol.messages import Refusal, Runs, Task, Ties
+from protocol.features import MOST_IN_PAIRS, group_norm, group_weights, reduced_rows, row_bound
+from protocol.grid import exponent, to_integers
+from protocol.messages import Mechanism, Refusal, Runs, Task, Ties
 from protocol.privacy import Unit
+from protocol.shaping import SHAPED
 from protocol.store import FeatureStore
 from protocol.study import Arm, Cell, Grid, Study
 from protocol.terms import TIE, row_exponent
@@ -68,6 +69,15 @@ def central(table: Table, cap: int, radius: Decimal | None, ties: Ties) -> Task:
     return replace(task, rows=Runs.of(answerable(task, table).tolist()))
 
 
+def shaped(task: Task, matrix: NDArray[np.float64]) -> Task:
+    """The same clipped task for mapped rows; no claim rests on what the map is."""
+    (item,) = task.menu
+    radius = item.get("radius")
+    assert radius is not None
+    power = exponent(task.n, row_bound(task.problem, float(radius), shaped=True)) - (task.ties is Ties.HALF)
+    return replace(task, menu=(Mechanism(SHAPED, item.parameters),), map=matrix, exponent=power)
+
+
 def exact_sum(table: Table, task: Task, values: NDArray[np.uint8]) -> NDArray[np.int64]:
     """What a node of this file sends for such labels, in units of the task's grid."""
     with TemporaryDirectory() as folder:
@@ -85,7 +95,7 @@ def design_of(table: Table, task: Task) -> tuple[Design, int]:
     radius = task.menu[0].get("radius")
     designs = Designs(FeatureStore(None), 0, task.problem, task.n, 0)
     rows = None if task.rows is None or task.rows.count == task.n else task.rows.numbers()
-    design = designs.get(row_exponent(task), None if radius is None else float(radius), rows, task.groups)
+    design = designs.get(row_exponent(task), None if radius is None else float(radius), rows, task.groups, task.map)
     return design, designs.sensitivity_squared(task, design)
 
 
@@ -108,12 +118,21 @@ def hostile_files(draw: st.DrawFn) -> Table:
     ties=st.sampled_from([Ties.COIN, Ties.HALF, Ties.DROP]),
     others=st.lists(st.sampled_from([0, 1, TIE]), min_size=15, max_size=15),
     row=st.integers(0, 14),
+    matrix=st.sampled_from([None, [[1.0, 0.0], [0.0, 1.0]], [[1e-3, 0.0], [1e9, 7.0]], [[1e80, 0.0], [-1.0, 1e-80]]]),
 )
 def test_no_answers_of_one_labeler_move_the_sum_further_than_its_sensitivity(
-    table: Table, cap: int, radius: Decimal | None, ties: Ties, others: list[int], row: int
+    table: Table,
+    cap: int,
+    radius: Decimal | None,
+    ties: Ties,
+    others: list[int],
+    row: int,
+    matrix: list[list[float]] | None,
 ) -> None:
     """Neighbours at their worst: all answers of the unit of some row turn from against its direction to along it."""
     task = central(table, cap, radius, ties)
+    if matrix is not None and radius is not None:
+        task = shaped(task, np.array(matrix))
     design, squared = design_of(table, task)
     assert task.rows is not None
     asked = task.rows.numbers()
