@@ -30,7 +30,8 @@ class Collected:
 
     `rows` are the rows answered for, increasing. `symbols`: (repetitions, rows); `sums`: (repetitions, p), exact.
     `ways` (rows,), where a menu offers several mechanisms: the place in it of the one that answered a row.
-    `accepted` are the public ids of the reports that count; `rejected` says why others do not.
+    `accepted` are the public ids of the reports that count; `rejected` says why others do not. `coins` names addressed
+    ones where any report has them; `live` says that some report has the system's, so that somebody is to be protected.
     """
 
     rows: NDArray[np.int64] = field(repr=False)
@@ -42,6 +43,7 @@ class Collected:
     refusals: Counter[Code]
     rejected: tuple[str, ...]
     ways: NDArray[np.uint8] | None = field(default=None, repr=False)
+    live: bool = False
 
 
 @dataclass(frozen=True)
@@ -181,4 +183,5 @@ def _merge(
         refusals=refusals,
         rejected=rejected,
         ways=ways,
+        live=Coins.OS in coins,
     )

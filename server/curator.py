@@ -12,6 +12,11 @@ from server.release_record import Release, ReleaseRequest, SimulatedRelease
 class Curator(Protocol):
     """Adds the noise that a task's mechanism asks for, once a task and repetition."""
 
+    @property
+    def name(self) -> bytes:
+        """What tells its ledger from every other; empty where nothing is kept."""
+        ...
+
     def release(self, task: Task, request: ReleaseRequest, exact_sum: list[int]) -> Release | SimulatedRelease:
         """The noisy sum of one repetition."""
         ...
@@ -25,6 +30,7 @@ class SimulatedCurator:
     """
 
     seed: int
+    name = b""
 
     def release(self, task: Task, request: ReleaseRequest, exact_sum: list[int]) -> SimulatedRelease:
         """Add floating-point Gaussian noise at the address of the repetition."""
@@ -38,6 +44,11 @@ class LiveCurator:
     """The system's entropy and a ledger on disk: one discrete Gaussian release a task and repetition."""
 
     ledger: ReleaseLedger
+
+    @property
+    def name(self) -> bytes:
+        """The name that its ledger got when it was made."""
+        return self.ledger.identity
 
     def release(self, task: Task, request: ReleaseRequest, exact_sum: list[int]) -> Release:
         """Commit the noisy sum, then return it; after a crash, return what was committed."""

@@ -12,7 +12,7 @@ from protocol.channel import TOTAL
 from protocol.coins import Address, Stream
 from protocol.features import row_bound
 from protocol.grid import exponent, to_integers
-from protocol.messages import Coins, Task
+from protocol.messages import Task
 from protocol.problem import Problem
 from protocol.store import FeatureStore
 from protocol.terms import law, only_mechanism, row_exponent
@@ -31,6 +31,11 @@ class Server:
     features: FeatureStore
     seed: int
     curator: Curator | None = None
+
+    @property
+    def curator_name(self) -> bytes:
+        """The name of the curator's ledger; empty where there is none."""
+        return b"" if self.curator is None else self.curator.name
 
     def designs(self, problem: Problem, n: int, repetition: int) -> Designs:
         """The public features of one repetition."""
@@ -107,6 +112,7 @@ def joined(task: Task, heard: Sequence[Heard]) -> Heard:
         sums=None,
         accepted=tuple(name for one in collected for name in one.accepted),
         coins=max(coins) if coins else None,
+        live=any(one.live for one in collected),
         numerics=frozenset[bytes]().union(*(one.numerics for one in collected)),
         refusals=sum((one.refusals for one in collected), Counter()),
         rejected=tuple(reason for one in collected for reason in one.rejected),
@@ -127,7 +133,7 @@ def released_sum(
     task, collected = heard.task, heard.collected
     if server.curator is None:
         raise ValueError("expected a server with a curator for a central task, got none")
-    if collected.coins is Coins.OS and isinstance(server.curator, SimulatedCurator):
+    if collected.live and isinstance(server.curator, SimulatedCurator):
         raise ValueError("expected a curator with a ledger for clients that are not simulated, got a simulated one")
     assert (
         collected.sums is not None and task.exponent is not None and task.epsilon is not None and task.delta is not None

@@ -62,7 +62,7 @@ def play(study: Study, cell: Cell, ask: Ask, server: Server, check: Check = comp
     `ask` carries all tasks' bytes to every client and brings back their replies' bytes: all that differs between
     runtimes. Raises RoundFailed where `check` does not accept what came: `complete` insists on every row.
     """
-    offered, kind = list(offers(study, cell)), kind_of(study.problem)
+    offered, kind = [offer.of_curator(server.curator_name) for offer in offers(study, cell)], kind_of(study.problem)
     answers = listen([task for offer in offered for task in offer.asked], ask, check)
     for repetition in range(cell.first_repetition, cell.first_repetition + cell.repetitions):
         designs = kind.designs(server, study.problem, cell.n, repetition)

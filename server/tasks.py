@@ -1,5 +1,6 @@
 """From a cell of a study to its tasks: arms with one mechanism and parameters share a task and its release."""
 
+import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -45,6 +46,22 @@ class Offer:
     def asked(self) -> tuple[Task, ...]:
         """The tasks that are sent."""
         return self.parts or (() if self.task is None else (self.task,))
+
+    def of_curator(self, name: bytes) -> "Offer":
+        """The offer with its tasks under the name of a curator's ledger."""
+        whole = None if self.task is None else of_curator(self.task, name)
+        return replace(self, task=whole, parts=tuple(of_curator(part, name) for part in self.parts))
+
+
+def of_curator(task: Task, name: bytes) -> Task:
+    """A task for exact sums under the name of the curator's ledger; the task itself where there is no name, or no sum.
+
+    Labelers repeat an answer that they paid for. A curator without the ledger that holds its release would add fresh
+    noise to the same sum; with another ledger this is another task, which they charge.
+    """
+    if task.trust is not Trust.CENTRAL or not name:
+        return task
+    return replace(task, study=hashlib.sha256(task.study + name).digest())
 
 
 def offers(study: Study, cell: Cell) -> Iterator[Offer]:
