@@ -12,14 +12,12 @@ from protocol.coins import Floats
 from protocol.features import default_radius, norms
 from protocol.links import LINKS
 from protocol.problem import Problem
+from protocol.shaping import SHAPED, mapped, shaping, triangular_inverse
 from protocol.trust import Trust
 from server.mechanisms import CENTRAL
 from studies.moments import ORACLE_ROWS, dot, fresh, gram, reduce
 from studies.theory.choices import choice_covariance
 from studies.theory.constants import flip_noise
-
-# Mechanisms whose noise is the same in all directions, as the central formula takes it.
-ISOTROPIC = frozenset({"objective-perturbation-paper", "gaussian-statistic", "gaussian-statistic-clipped"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +55,12 @@ class Theory:
         """
         return _size(self.central_covariance(n, stddev, radius))
 
-    def central_covariance(self, n: int, stddev: float, radius: float | None = None) -> Floats:
-        """The covariance whose trace `central` takes, shape (p, p)."""
-        sampling, noise = _sampling(self, radius)
+    def central_covariance(self, n: int, stddev: float, radius: float | None = None, shaped: bool = False) -> Floats:
+        """The covariance whose trace `central` takes, shape (p, p).
+
+        Where noise is `shaped` w = min(1, radius / ||M x||) and H^-1 M^-1 M^-T H^-1 stands for H^-2.
+        """
+        sampling, noise = _sampling(self, radius, shaped)
         covariance: Floats = sampling / n + (stddev / n) ** 2 * noise
         return covariance
 
@@ -77,7 +78,7 @@ class Theory:
         Of n rows out of the fixed draw, sorted by norm: E max^2 = sum_k r_k^2 ((k/N)^n - ((k-1)/N)^n). Features of a
         file are no draw: then it is the largest norm of the first n rows.
         """
-        return _sensitivity(self, n, radius, projected)
+        return _sensitivity(self, n, radius, "lengths" if projected else "lengths_unprojected")
 
     def radius(self, n: int) -> float:
         """Where a clipping mechanism clips n rows by default: the root mean square norm of a row."""
@@ -108,6 +109,17 @@ class Theory:
     def lengths_unprojected(self) -> Floats:
         """Row norms in all coordinates."""
         return norms(self.drawn)
+
+    @cached_property
+    def lengths_mapped(self) -> Floats:
+        """Row norms under the map of shaped noise."""
+        return norms(mapped(self.rows, self.shape))
+
+    @cached_property
+    def shape(self) -> Floats:
+        """The map M of shaped noise; raises ValueError where features do not span the space."""
+        design = self.problem.design
+        return shaping(self.problem, 1 if design is None else len(design))
 
     @cached_property
     def slope(self) -> Floats:
@@ -146,9 +158,9 @@ def spread(theory: Theory, arm: Arm, n: int, epsilon: Decimal | None, delta: Dec
     if arm.trust is Trust.LOCAL:
         matrix = LOCAL.get(arm.estimator)
         return None if matrix is None else matrix(theory, float(epsilon)) / n
-    if arm.trust is not Trust.CENTRAL or arm.mechanism not in ISOTROPIC or delta is None:
+    if arm.trust is not Trust.CENTRAL or arm.mechanism not in CENTRAL or delta is None:
         return None
-    return theory.central_covariance(n, *central_noise(theory, arm, n, epsilon, delta))
+    return theory.central_covariance(n, *central_noise(theory, arm, n, epsilon, delta), arm.mechanism == SHAPED)
 
 
 def central_noise(theory: Theory, arm: Arm, n: int, epsilon: Decimal, delta: Decimal) -> tuple[float, float | None]:
@@ -156,7 +168,10 @@ def central_noise(theory: Theory, arm: Arm, n: int, epsilon: Decimal, delta: Dec
     mechanism, radius = CENTRAL[arm.mechanism], None
     if mechanism.clipped:
         chosen = arm.get("radius")
-        radius = float(chosen) if isinstance(chosen, Decimal) else theory.radius(n)
+        usual = math.sqrt(theory.problem.reduced_dimension) if mechanism.shaped else theory.radius(n)
+        radius = float(chosen) if isinstance(chosen, Decimal) else usual
+    if mechanism.shaped:
+        return mechanism.noise_multiplier(epsilon, delta) * _sensitivity(theory, n, radius, "lengths_mapped"), radius
     sensitivity = theory.sensitivity(n, radius, projected=arm.get("norm") != "unprojected")
     return mechanism.noise_multiplier(epsilon, delta) * sensitivity, radius
 
@@ -170,8 +185,8 @@ def _inverse(matrix: Floats) -> Floats:
 
 
 @lru_cache(maxsize=1024)
-def _sensitivity(theory: Theory, n: int, radius: float | None, projected: bool) -> float:
-    lengths = theory.lengths if projected else theory.lengths_unprojected
+def _sensitivity(theory: Theory, n: int, radius: float | None, which: str) -> float:
+    lengths: Floats = getattr(theory, which)
     if radius is not None:
         lengths = np.minimum(lengths, radius)
     if theory.problem.design is not None:
@@ -181,15 +196,16 @@ def _sensitivity(theory: Theory, n: int, radius: float | None, projected: bool) 
 
 
 @lru_cache(maxsize=64)
-def _sampling(theory: Theory, radius: float | None) -> tuple[Floats, Floats]:
-    """H^-1 V H^-1 and H^-2 of clear labels, with clipping weights."""
+def _sampling(theory: Theory, radius: float | None, shaped: bool = False) -> tuple[Floats, Floats]:
+    """H^-1 V H^-1 and H^-2 of clear labels, with clipping weights; H^-1 M^-1 M^-T H^-1 where noise is shaped."""
     weights = np.ones(len(theory.rows))
     if radius is not None:
         with np.errstate(divide="ignore"):
-            weights = np.minimum(1.0, radius / theory.lengths)
+            weights = np.minimum(1.0, radius / (theory.lengths_mapped if shaped else theory.lengths))
     inverse = _inverse(gram(theory.rows, weights * theory.slope))
     middle = gram(theory.rows, weights**2 * theory.variance)
-    return inverse @ middle @ inverse, inverse @ inverse
+    back = triangular_inverse(theory.shape) if shaped else np.eye(len(inverse))
+    return inverse @ middle @ inverse, inverse @ back @ back.T @ inverse
 
 
 def _matching(theory: Theory) -> Floats:

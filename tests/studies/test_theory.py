@@ -99,3 +99,22 @@ def test_arms_without_a_formula_have_no_curve() -> None:
     clipped = predict(found, Arm(Trust.CENTRAL, "gaussian-statistic-clipped", "mle"), *level)
     assert paper is not None and plain is not None and clipped is not None
     assert paper > plain > clipped
+
+
+def test_shaped_noise_is_clipped_noise_where_features_are_alike_in_all_directions() -> None:
+    found, delta = theory("sphere"), Decimal("1e-5")
+    shaped = Arm(Trust.CENTRAL, "gaussian-statistic-shaped", "mle", (("radius", Decimal(2)),))
+    radius = Decimal(str(2 * np.sqrt(2 / 5)))  # sqrt(l tr Sigma / p), where Sigma = (2/5) I
+    clipped = Arm(Trust.CENTRAL, "gaussian-statistic-clipped", "mle", (("radius", radius),))
+    one, two = (predict(found, arm, 1000, Decimal(1), delta) for arm in (shaped, clipped))
+    assert one == pytest.approx(two, rel=1e-9)
+
+
+def test_shaped_noise_is_predicted_below_isotropic_noise_and_near_what_was_measured() -> None:
+    """Measured at n = 5000 over 40 repetitions: 0.385, and 0.578 clipped; a standard error is 5 to 8 %."""
+    scales = tuple(map(Decimal, ("0.5", "0.15", "0.05", "0.015", "0.005")))
+    found = Theory(Problem(5, "gaussian", False, None, scales=scales), np.zeros(5), 7)
+    arms = [Arm(Trust.CENTRAL, f"gaussian-statistic-{name}", "mle") for name in ("shaped", "clipped")]
+    shaped, clipped = (predict(found, arm, 5000, Decimal(1), Decimal("1e-5")) for arm in arms)
+    assert shaped == pytest.approx(0.385, rel=0.25)
+    assert clipped == pytest.approx(0.578, rel=0.3)
