@@ -9,7 +9,7 @@ import pyarrow as pa
 from protocol.arms import GROUPED, Arm
 from protocol.coins import Floats
 from protocol.decimals import decimal
-from protocol.features import row_bound
+from protocol.features import coordinates, row_bound
 from protocol.study import Study
 from protocol.trust import Trust
 from server.tasks import usual_radius
@@ -75,7 +75,8 @@ def predicted(study: AttackStudy, liars: Liars, arm: Arm, epsilon: float | None,
     robust = arm.estimator in GROUPED
     if robust and liars.by == "nodes":
         return _outvoted(arm, study.nodes)
-    if liars.how in ("random", "push") or not (robust or arm.estimator in _MEANS):
+    logistic = study.loaded.study.problem.model == "btl"
+    if liars.how in ("random", "push") or not (logistic and (robust or arm.estimator in _MEANS)):
         return None
     z = dot(_typical(study.loaded.study), study.loaded.theta)
     honest = float((0.5 * np.tanh(0.5 * z) * z).mean())
@@ -105,8 +106,6 @@ def _typical(study: Study) -> Floats:
 
 def _extreme(study: AttackStudy, arm: Arm, n: int) -> float:
     """|u*|_1 times the largest coordinate of a row, u* in reduced coordinates."""
-    from protocol.features import coordinates
-
     problem, radius = study.loaded.study.problem, arm.get("radius")
     clip = None
     if arm.mechanism.endswith("clipped"):

@@ -26,7 +26,7 @@ COLUMNS = (
     *("angle", "angle_se", "kendall", "kendall_se", "measured_breakdown", "predicted_breakdown"),
 )
 _NOTE = (
-    "mean error by share of liars; breakdown: measured, the least share at which the answer 0 is better "
+    "mean error by share of liars; breakdown: measured, the share from which on the answer 0 is better "
     "(-: none here);\nby theory in brackets, see docs/ATTACKS.md"
 )
 Value = Callable[[Point], Moments | None]
@@ -126,8 +126,7 @@ def _line(axes: Axes, curve: Curve, look: Look, value: Value) -> None:
         axes.plot([curve.predicted], [0], color=look.colour, marker="|", markersize=12, clip_on=False,
                   transform=axes.get_xaxis_transform())  # fmt: skip
     if curve.measured is not None:
-        at = int(np.argmax(xs == curve.measured))
-        axes.plot([xs[at]], [ys[at]], color=look.colour, marker="x", markersize=8)
+        axes.plot([curve.measured], [np.interp(curve.measured, xs, ys)], color=look.colour, marker="x", markersize=8)
 
 
 def _breakdown(curve: Curve) -> str:

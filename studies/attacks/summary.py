@@ -40,8 +40,8 @@ class Point:
 class Curve:
     """A curve with its breakdown points.
 
-    `measured`: the least share of the grid at which the mean error is above that of the answer 0; `predicted`: see
-    `studies.attacks.score.predicted`. None: not reached, not known.
+    `measured`: where the mean error first crosses that of the answer 0, on a line between two shares of the grid;
+    `predicted`: see `studies.attacks.score.predicted`. None: not reached, not known.
     """
 
     place: Place
@@ -63,9 +63,20 @@ def curves(study: AttackStudy, table: pa.Table) -> Iterator[Curve]:
         groups.setdefault(place, {}).setdefault(row["fraction"], []).append(row)
     for place, by_fraction in groups.items():
         points = tuple(_point(fraction, found) for fraction, found in by_fraction.items())
-        beyond = (point.fraction for point in points if point.error.mean > size * (1 + 1e-9))
         expected = predicted(study, liars[place.liars], arms[place.arm], place.epsilon, place.n)
-        yield Curve(place, points, next(beyond, None), expected)
+        yield Curve(place, points, _crossing(points, size), expected)
+
+
+def _crossing(points: Sequence[Point], size: float) -> float | None:
+    last: Point | None = None
+    for point in points:
+        if point.error.mean > size * (1 + 1e-9):
+            if last is None:
+                return point.fraction
+            way = (size - last.error.mean) / (point.error.mean - last.error.mean)
+            return last.fraction + max(0.0, way) * (point.fraction - last.fraction)
+        last = point
+    return None
 
 
 def _point(fraction: float, rows: Sequence[dict[str, Any]]) -> Point:

@@ -2,6 +2,7 @@
 
 import csv
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from protocol.strict import StudyError
 from protocol.study import Cell
 from protocol.trust import Trust
 from server.collect import Mail, collect
+from server.rounds import play
 from server.tasks import offers
 from studies.attacks.lies import Attack
 from studies.attacks.run import RESULTS, run_attacks
@@ -205,7 +207,7 @@ def test_one_sum_is_at_the_mercy_of_a_node_and_a_median_is_not(small: AttackStud
     found = {(one.place.liars, one.place.arm): one for one in curves(small, pq.read_table(whole / RESULTS))}
     one_sum = found["extreme, nodes", "central/gaussian-statistic/mle"]
     median = found["extreme, nodes", "central/gaussian-statistic/median-of-means[groups=10]"]
-    assert one_sum.measured == 0.2
+    assert one_sum.measured is not None and one_sum.measured < 0.2
     assert one_sum.points[1].error.mean > 2 * median.points[1].error.mean
 
 
@@ -257,3 +259,21 @@ def test_the_command_writes_tables_and_plots(path: Path, tmp_path: Path, capsys:
 
 def test_a_table_without_results_has_no_curves(small: AttackStudy) -> None:
     assert not list(curves(small, pa.Table.from_pylist([], schema=SCHEMA)))
+
+
+@pytest.mark.parametrize("how", ["flipped", "collude"])
+def test_theory_says_where_liars_outweigh_honest_labels(path: Path, how: str) -> None:
+    """At 0.6 and 1.4 times the predicted share the statistic is 6.8 standard deviations or more from 0 (rate 1e-10)."""
+    study = load_attack_study(path, ["grid.n=[20000]", "grid.epsilon=[0.5, 1.0, 2.0]", "study.repetitions=1"])
+    asked, theta = study.loaded.study, study.loaded.theta
+    (arm,) = (arm for arm in asked.arms if arm.estimator == "debiased")
+    liars = Liars(how, "labelers")
+    for epsilon in (0.5, 1.0, 2.0):
+        share = predicted(study, liars, arm, epsilon, 20_000)
+        assert share is not None
+        for times in (0.6, 1.4):
+            room = in_process(asked, theta, 1)
+            lies = Attack(asked, theta, liars, times * share, study.nodes, room.server.features)
+            played = play(replace(asked, arms=(arm,)), Cell(20_000, 0, 1), lies.on(room.ask), room.server)
+            (found,) = (one for one in played if one.epsilon == Decimal(str(epsilon)))
+            assert (found.theta @ theta > 0) == (times < 1)
