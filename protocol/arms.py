@@ -53,7 +53,7 @@ ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.CLEAR, "mle"): Known(frozenset({"ridge", "tau", "interval"})),
     (Trust.CLEAR, "sgd"): Known(frozenset({"step", "averaging"})),
     (Trust.LOCAL, "debiased-sgd"): Known(frozenset({"step", "averaging"})),
-    (Trust.LOCAL, "debiased"): Known(frozenset({"ridge", "tau", "interval"})),
+    (Trust.LOCAL, "debiased"): Known(frozenset({"ridge", "tau", "interval", "weights"})),
     (Trust.LOCAL, "one-step"): Known(frozenset({"interval"})),
     (Trust.LOCAL, "rr-mle"): Known(frozenset({"interval"})),
     (Trust.CLEAR, "notebook-sgd"): Known(frozenset({"nominal"})),
@@ -144,6 +144,7 @@ OPTIONS: dict[str, OptionRule] = {
     "step": OptionRule(frozenset({"pilot", "oracle"})),
     "tau": OptionRule(frozenset({"bound", "marginal"})),
     "trim": OptionRule(),
+    "weights": OptionRule(frozenset({"precision", "equal"}), number=False),
 }
 CHOICE_OPTIONS: dict[str, OptionRule] = {
     "radius": OptionRule(),

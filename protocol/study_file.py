@@ -133,6 +133,8 @@ def _arm(content: Any, place: str, problem: Problem) -> Arm:
     )
     if reason := misfit(estimator, mechanism):
         raise StudyError(f"[{place}] {reason}")
+    if "weights" in options and mechanism != MENU:
+        raise StudyError(f"[{place}] weights: expected mechanism {MENU!r}, whose levels differ, got {mechanism!r}")
     if mechanism == MENU and estimator in GROUPED | {"notebook-sgd"}:
         raise StudyError(f"[{place}] expected an estimator that weighs reports by their levels, got {estimator!r}")
     rules = OPTIONS if problem.kind == "pairwise" else CHOICE_OPTIONS

@@ -79,7 +79,8 @@ class Options:
     nominal: the level that the noise in every step of notebook_sgd is named after, inf for none;
     averaging of iterates: "last" (none), "half" or "all"; interval: "wald", or "bootstrap" of the reports; groups: how
     many groups of rows a robust mean is taken over; trim: the share of them that it leaves out at each end; epsilon,
-    delta: what the noise of an estimate without a claim is named after.
+    delta: what the noise of an estimate without a claim is named after; weights of reports of several channels:
+    "precision", by what each says, or "equal".
     Raises ValueError for bound <= 0, alpha <= 0, tau <= 0, ridge < 0, groups < 3, trim outside (0, 1/2), for other
     words, and for values that are not numbers.
     """
@@ -90,6 +91,7 @@ class Options:
     ridge: str | float = 0.0
     averaging: str = "last"
     interval: str = "wald"
+    weights: str = "precision"
     nominal: float = math.inf
     epsilon: float = math.inf
     delta: float = 0.5
@@ -104,6 +106,7 @@ class Options:
         _check_option("ridge", self.ridge, ("tempered",), zero=True)
         _check_option("averaging", self.averaging, ("last", "half", "all"), zero=None)
         _check_option("interval", self.interval, ("wald", "bootstrap"), zero=None)
+        _check_option("weights", self.weights, ("precision", "equal"), zero=None)
         if not self.nominal > 0.0:
             raise ValueError(f"expected nominal > 0, got {self.nominal}")
         if not (self.groups == int(self.groups) and self.groups >= 3 and 0.0 < self.trim < 0.5):

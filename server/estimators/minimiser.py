@@ -38,6 +38,7 @@ def debiased(known: Reports, options: Options, start: Array | None = None) -> Es
     Raises EstimationError where bound is inf and there is no minimiser.
     Source: Chowdhury, Zhou, Natarajan 2024, equation (6); covariance: derived, see docs/ESTIMATORS.md.
     """
+    known = known.alike() if options.weights == "equal" else known
     ridge, width, notes = ridge_of(known, options, known.contrast)
     minimum = known.minimum(known.contrast, options.bound, ridge, start)
 

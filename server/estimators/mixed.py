@@ -99,25 +99,29 @@ class Mixed(Reports):
     the inverse variance of a de-biased report where both labels are equally likely. The loss
     (1/n) sum (c_i^2 / c^2) [log(2 cosh(z_i / 2)) - (y_i - 1/2) z_i / c_i] = A(u) - S . u / (n c) is convex, and sees
     reports through S = sum c_i (y_i - 1/2) v_i / c alone. With one channel all of it is what `Workspace` has.
+    With `equal` all weights w_i are one, and contrast^-2 = (1/n) sum w_i^2 / c_i^2 as before: noisier, but for the mean
+    opinion of all where levels go with opinions.
     Guarantee: that of the reported labels; this is post-processing.
     Source: derived, see docs/ESTIMATORS.md.
     """
 
     features: WeightedFeatures
 
-    def __init__(self, evidence: MixedEvidence) -> None:
+    def __init__(self, evidence: MixedEvidence, equal: bool = False) -> None:
         super().__init__()
-        self.evidence = evidence
+        self.evidence, self.equal = evidence, equal
         self.parts = tuple(_parts(evidence))
-        n = len(evidence.symbols)
-        square = math.fsum(part.count * part.contrast**2 for part in self.parts) / n
-        self.contrast = math.sqrt(square)
+        shares = [part.count / len(evidence.symbols) for part in self.parts]
+        says = [1.0 if equal else part.contrast**2 for part in self.parts]
+        mean = math.fsum(share * each for share, each in zip(shares, says, strict=True))
+        weights = tuple(each / mean for each in says)
+        ratios = [weight / part.contrast for weight, part in zip(weights, self.parts, strict=True)]
+        self.contrast = math.fsum(share * ratio**2 for share, ratio in zip(shares, ratios, strict=True)) ** -0.5
         self.flip, self.noise_stddev = 0.5 * (1.0 - self.contrast), 0.0
-        weights = tuple(part.contrast**2 / square for part in self.parts)
         noises = tuple(part.flip * (part.flip + part.contrast) / part.contrast**2 for part in self.parts)
         self.features = WeightedFeatures(tuple(part.features for part in self.parts), weights, noises)
-        sums = [part.contrast * part.half_sum for part in self.parts]
-        self.half_sum = np.asarray(sum(sums[1:], sums[0])) / self.contrast
+        sums = [ratio * part.half_sum for ratio, part in zip(ratios, self.parts, strict=True)]
+        self.half_sum = self.contrast * np.asarray(sum(sums[1:], sums[0]))
 
     @property
     def coins(self) -> Address | None:
@@ -163,8 +167,13 @@ class Mixed(Reports):
                 held.which[:PILOT],
                 held.channels,
                 held.features.take(slice(PILOT)),
-            )
+            ),
+            self.equal,
         )
+
+    def alike(self) -> "Mixed":
+        """The same with weights of one."""
+        return Mixed(self.evidence, equal=True)
 
     def plain(self) -> Workspace:
         """The reports as if they were clear labels."""
@@ -181,7 +190,7 @@ class Mixed(Reports):
 
     def answering(self, symbols: NDArray[np.uint8]) -> "Mixed":
         """The same rows and channels with other reports."""
-        return Mixed(replace(self.evidence, symbols=symbols, coins=None))
+        return Mixed(replace(self.evidence, symbols=symbols, coins=None), self.equal)
 
 
 def _places(evidence: MixedEvidence) -> list[NDArray[np.intp]]:

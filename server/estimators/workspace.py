@@ -73,6 +73,10 @@ class Reports(ABC):
             yield columns, symbols, self.contrast, self.flip, done
             done += len(symbols)
 
+    def alike(self) -> "Reports":
+        """What weighs every report alike, whatever its channel says."""
+        return self
+
     def plain(self) -> "Reports":
         """What takes the reports for clear labels, all alike."""
         return self

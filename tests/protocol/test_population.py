@@ -93,6 +93,7 @@ def test_a_menu_needs_levels_and_an_estimator_that_weighs_them() -> None:
         (content(population={"levels": [0, 1], "shares": [1, 0]}), "levels > 0"),
         (content(arm=[{"trust": "local", "mechanism": MENU, "estimator": "notebook-sgd"}]), "weighs reports by"),
         (content(arm=[{"trust": "local", "mechanism": MENU, "estimator": "debiased-trimmed-mean"}]), "weighs"),
+        (content(arm=[{"trust": "local", "estimator": "debiased", "weights": "equal"}]), "whose levels differ"),
     ]:
         with pytest.raises(StudyError, match=message):
             parse(bad)

@@ -198,6 +198,23 @@ def test_no_other_weights_by_channel_are_much_better(strength: float, least: flo
     assert strength > 1.0 or own < min(error(alone) for alone in np.eye(3))  # one level only
 
 
+def test_equal_weights_take_the_mean_of_de_biased_reports() -> None:
+    evidence = drawn(11, 500)
+    known, c = Mixed(evidence).alike(), contrasts(evidence)
+    debiased = (evidence.symbols - 0.5) / c
+    np.testing.assert_allclose(known.mean(known.contrast), (debiased[:, None] * evidence.rows).mean(axis=0), rtol=1e-12)
+    assert known.contrast == pytest.approx(float((1 / c**2).mean() ** -0.5), rel=1e-14)
+    u = np.array([0.3, 0.1, -0.2])
+    clear = Features.of(evidence.rows, None).cumulant(u)
+    for own, usual in zip(known.features.cumulant(u), clear, strict=True):
+        np.testing.assert_allclose(own, usual, rtol=1e-12)
+    option = Options(3.0, weights="equal", interval="bootstrap")
+    assert (
+        ESTIMATORS["debiased"](Mixed(evidence), option).u.tobytes()
+        == known.minimum(known.contrast, 3.0, 0.0).u.tobytes()
+    )
+
+
 def test_a_bootstrap_resamples_each_row_through_its_channel() -> None:
     evidence = drawn(9, 4000)
     known, u = Mixed(evidence), np.array([0.4, 0.1, -0.3])
@@ -222,14 +239,15 @@ def errors(make: Callable[[int], Reports], name: str, repetitions: int) -> tuple
     """Errors by coordinate, and their standard errors as claimed."""
     found, claimed = [], []
     for seed in range(repetitions):
-        estimate = ESTIMATORS[name](make(seed), Options(bound=8.0))
+        option = Options(8.0, weights="equal") if name == "equal" else Options(8.0)
+        estimate = ESTIMATORS["debiased" if name == "equal" else name](make(seed), option)
         assert estimate.covariance is not None
         found.append(estimate.u - TRUTH)
         claimed.append(np.sqrt(estimate.covariance.diagonal()))
     return np.array(found), np.array(claimed)
 
 
-@pytest.mark.parametrize("name", ["debiased", "one-step", "rr-mle"])
+@pytest.mark.parametrize("name", ["debiased", "equal", "one-step", "rr-mle"])
 def test_intervals_cover_and_estimates_have_no_bias(name: str) -> None:
     """300 x 3 intervals at n = 4000: the share covered within 6 sigma of 95 %, and means within 6 of their errors.
 
