@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from protocol.arms import CHOICE_ESTIMATORS, ESTIMATORS, MECHANISMS
+from protocol.arms import CHOICE_ESTIMATORS, ESTIMATORS, LINK_ESTIMATORS, MECHANISMS
 from protocol.study import describe
 from protocol.trust import SIGHT
 from server.mechanisms import CENTRAL
@@ -95,7 +95,7 @@ def test_the_round_loop_is_printed_verbatim() -> None:
 def test_every_key_of_a_study_and_every_column_of_its_results_is_explained() -> None:
     described = [describe(load(ROOT / f"studies/toml/{name}.toml").study) for name in ("quick", "choices")]
     keys = {key for one in described for table in ("study", "problem", "grid") for key in one[table]}
-    known = [*ESTIMATORS.items(), *CHOICE_ESTIMATORS.items()]
+    known = [*ESTIMATORS.items(), *CHOICE_ESTIMATORS.items(), *LINK_ESTIMATORS.items()]
     arms = {name for (_, name), knows in known for name in (name, *knows.options)} | {
         name for names in MECHANISMS.values() for name in names
     } - {"none"}

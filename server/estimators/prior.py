@@ -22,8 +22,8 @@ Search = Callable[[float, Array], Minimum]
 def tempering(known: Reports, contrast: float) -> float:
     """How much flatter the log-likelihood of all that is unknown is than n times the de-biased loss.
 
-    (1 + tr C / (n tr A''(0))) / c^2, C the covariance of the curator's noise: near u = 0 labels, flips and that noise
-    give S / (n c) about this times the variance A'' / n that clear labels alone would.
+    (D + tr C / (n tr A''(0))) / c^2, C the covariance of the curator's noise, D the features' `dispersion`, 1 of the
+    logistic model: near u = 0 labels, flips and that noise give S / (n c) about this times A'' / n as variance.
     Source: derived, see docs/ESTIMATORS.md.
     """
     noise = 0.0
