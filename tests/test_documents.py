@@ -21,11 +21,11 @@ from studies.results import SCHEMA
 ROOT = Path(__file__).resolve().parents[1]
 GUIDES = (
     "ARCHITECTURE",
-    "ATTACKS",
     "CHOICES",
     "DEFAULTS",
     "ESTIMATORS",
     "GLOSSARY",
+    "PERSONAL_BUDGETS",
     "PLANNING",
     "POLICIES",
     "PRIVACY",
