@@ -21,6 +21,7 @@ from studies.results import SCHEMA
 ROOT = Path(__file__).resolve().parents[1]
 GUIDES = (
     "ARCHITECTURE",
+    "ATTACKS",
     "CHOICES",
     "DEFAULTS",
     "ESTIMATORS",
