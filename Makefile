@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check check-slow rankings defaults lock proto clean
+.PHONY: help demo test lint check check-slow rankings real defaults lock proto clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1 \2/p' Makefile | while read -r name text; do \
@@ -32,6 +32,9 @@ check-slow: $(VENV)/.dev  ## full grids and soak tests
 	$(BIN)/python -m pytest -q -m slow
 
 DATA ?= ../shared/data/pairwise
+
+real: $(VENV)/.run  ## the tables of docs/REAL_STUDIES.md: an hour
+	$(BIN)/python -m studies.real $(dir $(DATA))
 
 rankings: $(VENV)/.run  ## the table of docs/RANKINGS.md: minutes
 	$(BIN)/python -m studies.rankings $(DATA)

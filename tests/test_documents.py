@@ -31,6 +31,7 @@ GUIDES = (
     "POLICIES",
     "PRIVACY",
     "RANKINGS",
+    "REAL_STUDIES",
     "RUNTIMES",
     "STUDIES",
 )
