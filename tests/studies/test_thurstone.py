@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from client.sources.synthetic import Synthetic
-from protocol.arms import LINK_ESTIMATORS, MECHANISMS
+from protocol.arms import LINK_ESTIMATORS, mechanisms
 from protocol.coins import Address, Stream, words
 from protocol.features import differences
 from protocol.links import LINKS
@@ -39,12 +39,11 @@ CLIPPED = "gaussian-statistic-clipped"
 
 
 def every_arm() -> list[dict[str, Any]]:
-    """Each estimator with each mechanism that needs no population."""
+    """Each estimator with each mechanism that other models have."""
     return [
         {"trust": "none" if trust is None else trust.label, "mechanism": mechanism, "estimator": name}
         for trust, name in LINK_ESTIMATORS
-        for mechanism in MECHANISMS[trust, "pairwise"]
-        if not mechanism.endswith("-menu")
+        for mechanism in mechanisms(trust, "pairwise", "thurstone")
     ]
 
 
