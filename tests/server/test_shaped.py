@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ from server.mechanisms.sensitivity import largest_squared_norm
 from server.rounds import listen
 from server.tasks import check_task, offers
 from studies.in_process import run_cell
+from studies.load import build, restore
 
 SCALES = tuple(map(Decimal, ("0.5", "0.15", "0.05", "0.015", "0.005")))
 DRAWN = Problem(5, "gaussian", False, None, scales=SCALES)
@@ -167,6 +169,26 @@ def test_a_study_resolves_its_central_mechanism_when_it_is_read() -> None:
 
     assert chosen(DRAWN) == SHAPED
     assert chosen(Problem(5, "gaussian", True, None)) == "gaussian-statistic-clipped"
+
+
+def test_a_resolved_study_names_its_mechanism_and_restores_its_scales(tmp_path: Path) -> None:
+    content = {
+        "study": {"name": "s", "seed": 1, "repetitions": 1},
+        "problem": {
+            "kind": "pairwise",
+            "dimension": 5,
+            "features": "gaussian",
+            "scales": list(SCALES),
+            "theta": [0, 0, 0, 0, 0],
+        },
+        "grid": {"n": [4], "epsilon": [1], "delta": [Decimal("1e-5")]},
+        "arm": [{"trust": "central", "estimator": "mle"}],
+    }
+    loaded = build(content, tmp_path)
+    assert loaded.resolved["arms"][0]["mechanism"] == SHAPED
+    assert loaded.resolved["problem"]["scales"] == list(map(str, SCALES))
+    again = restore(loaded.resolved, tmp_path)
+    assert (again.sha256, again.study.problem.scales) == (loaded.sha256, SCALES)
 
 
 def test_features_that_do_not_span_the_space_are_refused_before_anybody_is_asked() -> None:
