@@ -178,9 +178,7 @@ class Workspace(Reports):
     def answering(self, symbols: NDArray[np.uint8]) -> "Workspace":
         """The same rows with other reports."""
         half_sum = (wins(symbols) - 0.5) @ self.evidence.rows
-        return Workspace(
-            replace(self.evidence, symbols=symbols, half_sum=half_sum, features=self.features, coins=None)
-        )
+        return Workspace(replace(self.evidence, symbols=symbols, half_sum=half_sum, features=self.features, coins=None))
 
     def head(self) -> "Workspace":
         """The first reports."""

@@ -320,3 +320,14 @@ def test_examples_are_node_files(tmp_path: Path, example: str) -> None:
     assert node.policy.trusts == {Trust.LOCAL}
     assert node.superlink is not None
     assert node.superlink.key == tmp_path / "node.key"
+
+
+def test_levels_are_of_labelers_in_the_file(written: Callable[[str], Path]) -> None:
+    """A name that is misspelt would leave somebody without the level that was meant for them."""
+    levels = '[policy.levels]\n"{}" = 0.5\n'
+    node = build(read_node(written(TABLE + levels.format("ann"))), {})
+    assert [str(node.policy.level_of(name)) for name in ("ann", "bob")] == ["0.5", "10"]
+    with pytest.raises(StudyError, match="expected labelers of the file, got 1 names of none"):
+        build(read_node(written(TABLE + levels.format("anne"))), {})
+    with pytest.raises(NodeFileError, match="expected none for synthetic labels"):
+        read_node(written(SYNTHETIC + levels.format("ann")))
