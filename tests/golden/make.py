@@ -82,6 +82,20 @@ SHARES = Task(
     ties=Ties.COIN,
     cap=3,
 )
+SHAPED = Task(
+    b"\x08" * 32,
+    Trust.CENTRAL,
+    Unit.LABEL,
+    Problem(2, "gaussian", False, None, scales=(ONE, Decimal("0.25"))),
+    (Mechanism.of("gaussian-statistic-shaped", epsilon=ONE, delta=Decimal("1e-5"), radius=Decimal("1.5")),),
+    100,
+    ONE,
+    Decimal("1e-5"),
+    0,
+    1,
+    exponent=-44,
+    map=np.array([[0.75, 0.0], [-0.5, 1.5]]),
+)
 EVERY_FIELD = Task(
     b"\x04" * 32,
     Trust.DISTRIBUTED,
@@ -173,6 +187,7 @@ def good() -> dict[str, tuple[str, bytes]]:
         "task_every_field": ("task", encode_task(EVERY_FIELD)),
         "task_labelers": ("task", encode_task(LABELERS)),
         "task_shares": ("task", encode_task(SHARES)),
+        "task_shaped": ("task", encode_task(SHAPED)),
         "task_choices": ("task", encode_task(CHOICES)),
         "report_sets": ("report", encode_report(SETS)),
         "report_bits": ("report", encode_report(BITS)),
@@ -195,6 +210,11 @@ def bad() -> dict[str, tuple[str, bytes]]:
 
     return {
         "bad_task_empty": ("task", b""),
+        "bad_task_map_of_other_coordinates": ("task", encode_task(replace(SHAPED, map=np.eye(3)))),
+        "bad_task_scales_all_one": (
+            "task",
+            _with(encode_task(SHAPED), wire.Task, lambda m: [m.problem.scales.pop(), m.problem.scales.append("1")]),
+        ),
         "bad_task_truncated": ("task", task[:-1]),
         "bad_task_unknown_field": ("task", task + bytes([0xA2, 0x06, 0x01, 0x41])),
         "bad_task_field_twice": ("task", task + bytes([0x10, 0x02])),
