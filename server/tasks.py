@@ -265,7 +265,7 @@ def _check_unit(task: Task, mechanism: Mechanism) -> None:
     """What the sensitivity is computed from: one label, or the rows of each group, at most `cap` of them."""
     labelers = task.unit is Unit.LABELER
     if (task.unit is Unit.RECORD) != (mechanism.name in RECORD):
-        raise ValueError(f"expected the unit record exactly for mechanisms {RECORD}, got {task.unit.label}")
+        raise ValueError(f"expected the unit record exactly for {RECORD}, got {task.unit.label} for {mechanism.name}")
     if task.unit is Unit.RECORD:
         _check_record(task)
         return

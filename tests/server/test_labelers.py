@@ -131,7 +131,7 @@ def test_a_task_for_labelers_offers_shares_of_its_claim() -> None:
         ({"groups": None}, "groups and a cap"),
         ({"cap": 0}, "groups and a cap"),
         ({"unit": Unit.LABEL}, "groups and a cap"),
-        ({"unit": Unit.RECORD}, "groups and a cap"),
+        ({"unit": Unit.RECORD}, "the unit record exactly for"),
         ({"cap": 6, "menu": (Mechanism.of("gaussian-statistic", **CLAIM, unprojected=Decimal(1)),)}, "unprojected"),
         ({"menu": (Mechanism.of("gaussian-statistic", **CLAIM),) * 2}, "one mechanism in its menu, got 2"),
         ({"menu": (Mechanism.of("gaussian", **CLAIM),)}, "got 'gaussian'"),
