@@ -34,7 +34,8 @@ the public list of items, and features.csv where they are described; and node.to
 and --unit say and nothing else. DIR/server gets public facts, all that halftruth federate has to know: server.toml, the
 list of items, design.npy with the pairs of all rows, rows.npy with the rows that nodes send (under a claim one of each
 label, within the cap; in clear those with a winner), and with --unit labeler groups.npy, numbers that tell whose a row
-is. Give each node its own folder, and nobody the others'."""
+is. With --ties-public, and in clear, ties.npy says which rows are ties. Give each node its own folder, and nobody the
+others'."""
 
 NODE, SERVER = "node-{}", "server"
 VOTES, NODE_FILE = "votes.csv", "node.toml"

@@ -149,5 +149,15 @@ def tell(table: "Table", wanted: "Wanted", private: bool = True) -> None:
         print(f"For you alone, it depends on answers: {words}", file=sys.stderr)
 
 
+def new_ledger(path: Path) -> str:
+    """What its holder is told where a node's ledger is about to be made: one that got lost forgets what was spent.
+
+    Empty where there is one.
+    """
+    if path.is_file() and path.stat().st_size:
+        return ""
+    return f"New ledger {path}: if this node had one, end it and bring that back"
+
+
 def _names(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(name.strip() for name in text.split(","))

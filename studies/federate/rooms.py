@@ -1,6 +1,7 @@
 """Where a federated task is asked: nodes called in this process, started here, or running somewhere else."""
 
 import shutil
+import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ from studies.flower.processes import FlowerFailed, Processes, private_home
 from studies.flower.stage import stage, toml
 from studies.flower.submit import Submission, on_a_connection, on_our_superlink
 from studies.flower.watch import Records
+from studies.holder_file import new_ledger
+from studies.terminal import printable
 
 NODE_FILE, LOGS = "node.toml", "logs"
 
@@ -50,6 +53,7 @@ def ask(study: Study, task: Task, count: int, where: Where, state: Path) -> Outc
     Raises StudyError for other nodes than these, FlowerFailed, and in-process what nodes, server and ledgers raise.
     """
     files = [] if where.nodes is None else node_files(where.nodes, count)
+    _tell_new_ledgers(files)
     if where.nodes is not None and task.trust is Trust.CENTRAL:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
     if where.in_process:
@@ -77,6 +81,13 @@ def node_files(folder: Path, count: int) -> list[Path]:
     if set(files) != set(there):
         raise StudyError(f"--nodes: expected the {count} nodes of the split in {folder}, found {len(there)}")
     return [file.resolve() for file in files]
+
+
+def _tell_new_ledgers(files: Sequence[Path]) -> None:
+    """Here nodes start at every run: a ledger that got lost since the last one would be made anew in silence."""
+    for ledger in (read_node(file).ledger for file in files):
+        if ledger is not None and (note := new_ledger(ledger)):
+            print(printable(note), file=sys.stderr)
 
 
 def _records(

@@ -10,7 +10,7 @@ from client.node_file import NodeFileError, SuperLink, TableFile, build, read_no
 from client.sources.table import Table
 from studies.flower.ports import HOST, free_port
 from studies.flower.processes import QUIET, FlowerFailed, program
-from studies.holder_file import tell
+from studies.holder_file import new_ledger, tell
 
 NODE_EXAMPLES = """\
 examples:
@@ -62,12 +62,12 @@ def main(args: argparse.Namespace) -> int:
         if isinstance(node.source, TableFile):
             # The whole file is checked here, before anybody asks: a task's answer says nothing of it.
             assert node.ledger is not None
-            new = not (node.ledger.is_file() and node.ledger.stat().st_size)
+            new = new_ledger(node.ledger)
             source = build(node, {}).source
             assert isinstance(source, Table)
             tell(source, node.source.columns, private=sys.stderr.isatty())  # else it may be a log
             if new:
-                print(f"New ledger {node.ledger}: if this node had one, end it and bring that back", file=sys.stderr)
+                print(new, file=sys.stderr)
         executable = program("flower-supernode")
     except NodeFileError as error:
         return _say(error, 2)

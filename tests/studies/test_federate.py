@@ -140,6 +140,21 @@ def test_labels_answer_once(tmp_path: Path, capsys: Say) -> None:
     assert (first["coins"], first["state"], first["charged_labels"]) == ("os", None, None)
 
 
+def test_a_node_s_ledger_is_not_made_in_silence(tmp_path: Path, capsys: Say) -> None:
+    """Nodes start at every run, and one whose ledger got lost answers anew: its holder has to hear of it."""
+    out = split(tmp_path, VOTES)
+    command = ["federate", str(out / "server"), "--nodes", str(out), "--on", "in-process", "--epsilon", "1"]
+    told = []
+    for run in range(3):
+        if run == 2:
+            (out / "node-1" / "ledger.sqlite").unlink()
+        capsys.readouterr()
+        assert main(command) == 0
+        told.append([line for line in capsys.readouterr().err.splitlines() if line.startswith("New ledger")])
+    assert [len(lines) for lines in told] == [3, 0, 1]
+    assert f"{out / 'node-1' / 'ledger.sqlite'}: if this node had one" in told[2][0]
+
+
 @pytest.mark.parametrize("words", [(), ("--trust", "central", "--unit", "labeler", "--cap", "2")])
 def test_the_server_is_told_nothing_that_follows_from_an_answer_and_no_name(
     tmp_path: Path, words: tuple[str, ...]
