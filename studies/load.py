@@ -22,9 +22,8 @@ from studies.choice_files import read_choices
 from studies.files import FEATURE_FILES, read_features
 from studies.truth import oracle_step, read_opinions, read_theta
 
-_NUMBERS = frozenset(
-    {"bound", "theta", "scales", "epsilon", "delta", "ridge", "tau", "groups", "trim", "radius", "step"}
-)
+_OF_ARMS = frozenset({"ridge", "tau", "groups", "trim", "radius", "step"})
+_NUMBERS = _OF_ARMS | {"bound", "theta", "scales", "epsilon", "delta", "levels", "shares"}
 
 
 @dataclass(frozen=True, eq=False)
