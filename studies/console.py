@@ -80,6 +80,10 @@ def report_command(args: argparse.Namespace) -> int:
     from studies.report.sheets import write_sheets
 
     folder = Folder(Path(args.out))
+    if (worlds := folder.path / "worlds").is_dir():
+        raise StudyError(f"{folder.path}: expected one run, got a study of policies: name a world's folder in {worlds}")
+    if (folder.path / "attacks.parquet").exists():
+        raise StudyError(f"{folder.path}: expected one run, got a study of attacks, which has its tables and plots")
     view = View.open(folder)
     console = _console()
     for level in view.levels:

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from protocol.arms import Arm
@@ -52,7 +53,7 @@ def curves_table(curves: Sequence[Curve], arms: Sequence[Arm], liars: str, n: in
         trust = curve.place.arm.split("/")[0]
         level = "" if curve.place.epsilon is None else plain(curve.place.epsilon)
         errors = [f"{point.error.mean:.2f}" for point in curve.points]
-        table.add_row(level, f"{trust}: {named[curve.place.arm].label}", *errors, _breakdown(curve))
+        table.add_row(level, f"{trust}: {escape(named[curve.place.arm].label)}", *errors, _breakdown(curve))
     return table
 
 

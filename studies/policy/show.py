@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.typing import LineStyleType
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from protocol.arms import Arm
@@ -136,7 +137,7 @@ def _cells(one: Loss, look: Look) -> list[str]:
         gain = f"[bold]{gain}[/]" if abs(one.gain.mean) > 2 * one.gain.se else gain
     return [
         "" if one.place.epsilon is None else plain(one.place.epsilon),
-        f"{one.place.arm.split('/')[0]}: {look.label}",
+        f"{one.place.arm.split('/')[0]}: {escape(look.label)}",
         one.policy,
         f"{one.loss.mean:.4f} ± {one.loss.se:.4f}",
         gain,

@@ -1,6 +1,7 @@
 """Tables for the terminal: mean error with its standard error, best arms in bold, useless ones dim."""
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from protocol.arms import Arm
@@ -42,7 +43,7 @@ def details(view: View, level: Level) -> Table:
         best = min(present, key=lambda pair: pair[1].moments.mean, default=None)
         for arm, summary in present:
             assert best is not None
-            table.add_row(f"  {view.looks[arm.name].label}", *_detail(view, level, arm, best[0], summary))
+            table.add_row(_name(view, arm), *_detail(view, level, arm, best[0], summary))
         table.add_section()
     return table
 
@@ -67,8 +68,13 @@ def _fill(table: Table, view: View, columns: list[tuple[int, Level]]) -> None:
                 _cell(summary, view.zero(), summary is not None and len(arms) > 1 and summary.moments.mean == least)
                 for summary, least in zip(rows[arm.name], best, strict=True)
             )
-            table.add_row(f"  {view.looks[arm.name].label}", *cells)
+            table.add_row(_name(view, arm), *cells)
         table.add_section()
+
+
+def _name(view: View, arm: Arm) -> str:
+    """An arm's label, whose options stand in brackets, which are no markup."""
+    return f"  {escape(view.looks[arm.name].label)}"
 
 
 def _least(column: tuple[Summary | None, ...]) -> float | None:

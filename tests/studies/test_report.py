@@ -28,6 +28,8 @@ from studies.report.view import View
 from studies.results import METRICS
 from studies.run import run
 
+TOML = Path(__file__).parents[2] / "studies" / "toml"
+
 
 @pytest.fixture(scope="module")
 def view(finished: Path) -> View:
@@ -39,6 +41,25 @@ def shown(table: Table, width: int = 120) -> str:
     console.print(table)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
+
+
+def test_arms_that_differ_by_an_option_say_so(tmp_path: Path) -> None:
+    loaded = load(TOML / "ridge.toml", ["study.repetitions=2", "grid.n=[60]", "grid.epsilon=[1]"])
+    run(loaded, tmp_path / "out", jobs=1)
+    view = View.open(Folder(tmp_path / "out"))
+    for table in (tables.by_epsilon(view), tables.details(view, view.levels[0])):
+        said = shown(table)
+        for name in ("de-biased [ridge=tempered]", "de-biased [defaults]", "RR-MAP [tau=marginal]"):
+            assert name in said
+
+
+def test_a_study_of_policies_or_attacks_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "policies" / "worlds").mkdir(parents=True)
+    assert main(["report", str(tmp_path / "policies")]) == 2
+    assert "name a world's folder in" in capsys.readouterr().err
+    (tmp_path / "attacks.parquet").touch()
+    assert main(["report", str(tmp_path)]) == 2
+    assert "got a study of attacks" in capsys.readouterr().err
 
 
 def test_the_report_command_makes_every_file(
