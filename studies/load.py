@@ -22,6 +22,8 @@ from studies.choice_files import read_choices
 from studies.files import FEATURE_FILES, read_features
 from studies.truth import oracle_step, read_opinions, read_theta
 
+_RUN = {"study", "problem", "population", "grid", "arm"}
+_COMMANDS = {"attack": "attack", "liars": "attack", "bandit": "policy"}  # what tells a study for another command
 _OF_ARMS = frozenset({"ridge", "tau", "groups", "trim", "radius", "step"})
 _NUMBERS = _OF_ARMS | {"bound", "theta", "scales", "epsilon", "delta", "levels", "shares"}
 
@@ -55,7 +57,9 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Loaded:
 
     Raises StudyError naming the place, what was expected and what was got.
     """
-    return build(tables(path, overrides), path.parent)
+    content = tables(path, overrides)
+    expect(content, path, "run")
+    return build(content, path.parent)
 
 
 def tables(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
@@ -64,6 +68,15 @@ def tables(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
     for override in overrides:
         _override(content, override)
     return content
+
+
+def expect(content: Mapping[str, Any], path: Path, command: str) -> None:
+    """Raise StudyError where a file is a study for another command than this one."""
+    told = [name for table, name in _COMMANDS.items() if table in content]
+    if "problem" in content and content.keys() <= _RUN:
+        told.append("run")
+    if told and command not in told:
+        raise StudyError(f"{path}: expected a study for halftruth {command}, got one for halftruth {told[0]}")
 
 
 def build(content: dict[str, Any], folder: Path) -> Loaded:

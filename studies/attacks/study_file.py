@@ -14,7 +14,7 @@ from protocol.coins import Address, Stream, uniform, words
 from protocol.decimals import decimal
 from protocol.strict import StudyError
 from protocol.study_file import parse_problem
-from studies.load import Loaded, assemble, build, tables
+from studies.load import Loaded, assemble, build, expect, tables
 
 HOW = ("random", "flipped", "push", "collude", "extreme")
 BY = ("labelers", "nodes")
@@ -67,7 +67,9 @@ def load_attack_study(path: Path, overrides: Sequence[str] = ()) -> AttackStudy:
     Raises StudyError naming the place, what was expected and what was got.
     """
     parts = ("study", "problem", "grid", "arm", "attack", "liars")
-    top = strict.table(tables(path, overrides), "top level", parts, parts)
+    content = tables(path, overrides)
+    expect(content, path, "attack")
+    top = strict.table(content, "top level", parts, parts)
     attack = strict.table(top["attack"], "attack", ("fractions", "nodes"), ("fractions", "nodes"))
     fractions = [_fraction(value) for value in strict.sequence(attack["fractions"], "[attack] fractions")]
     if fractions != sorted(fractions):

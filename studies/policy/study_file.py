@@ -10,7 +10,7 @@ from protocol import strict
 from protocol.decimals import decimal
 from protocol.strict import StudyError
 from server.policies import GREEDY, PESSIMISTIC
-from studies.load import tables
+from studies.load import expect, tables
 
 SHOWN = ("uniform", "rarely-best", "mostly-best")
 REFERENCES = ("shown", "even", "zero")
@@ -64,7 +64,9 @@ def load_policy_study(path: Path, overrides: Sequence[str] = ()) -> PolicyStudy:
     first world: see `studies.policy.worlds`.
     """
     parts = ("study", "bandit", "policy", "grid", "arm")
-    top = strict.table(tables(path, overrides), "top level", parts, parts)
+    content = tables(path, overrides)
+    expect(content, path, "policy")
+    top = strict.table(content, "top level", parts, parts)
     head = strict.table(top["study"], "study", ("name", "seed", "repetitions"), ("name", "seed", "repetitions"))
     bandit = strict.table(top["bandit"], "bandit", BANDIT_KEYS, [key for key in BANDIT_KEYS if key != "rare"])
     policy = strict.table(top["policy"], "policy", POLICY_KEYS, ("names",))

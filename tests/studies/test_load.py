@@ -8,6 +8,7 @@ import pytest
 
 from protocol.strict import StudyError
 from protocol.study import Study
+from studies.cli import main
 from studies.load import changes, load, restore
 
 TOML = Path(__file__).parents[2] / "studies" / "toml"
@@ -186,3 +187,21 @@ def test_more_labels_than_feature_rows_are_refused(tmp_path: Path, study_text: s
     np.save(tmp_path / "x.npy", np.random.default_rng(5).normal(size=(999, 4)))
     with pytest.raises(StudyError, match="at most the 999 rows"):
         load(with_features(tmp_path, study_text, "x.npy"))
+
+
+@pytest.mark.parametrize(
+    ("command", "file", "other"),
+    [
+        ("run", "attacks", "attack"),
+        ("run", "downstream", "policy"),
+        ("policy", "quick", "run"),
+        ("attack", "quick", "run"),
+        ("attack", "downstream", "policy"),
+    ],
+)
+def test_a_study_for_another_command_is_sent_there(
+    command: str, file: str, other: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, str(TOML / f"{file}.toml"), "--out", str(tmp_path / "out")]) == 2
+    assert f"expected a study for halftruth {command}, got one for halftruth {other}" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
