@@ -44,6 +44,17 @@ def complete(task: Task, collected: Collected, unread: Sequence[str]) -> None:
     raise RoundFailed(
         f"expected {asked} rows for the {task.trust.label} task at n = {task.n}, epsilon = {task.epsilon}, "
         f"got {len(collected.rows)}; refusals: {codes}; rejected: {len(collected.rejected)} ({rejected})"
+        f"{_advice(collected)}"
+    )
+
+
+def _advice(collected: Collected) -> str:
+    """What to do where budgets are spent."""
+    if Code.BUDGET_EXHAUSTED not in collected.refusals:
+        return ""
+    return (
+        ". Labels have not enough budget left: ask again at a level that they have answered, or let holders raise the "
+        "caps of their policies"
     )
 
 

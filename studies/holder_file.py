@@ -102,6 +102,7 @@ def holds_rankings(args: argparse.Namespace, names: tuple[str, ...]) -> bool:
 
 def read_file(args: argparse.Namespace) -> "Table":
     """Read FILE as the flags say. Raises StudyError for a file that does not read, naming the place."""
+    from client.sources.columns import NoComparison
     from client.sources.item_features import read_item_features
     from client.sources.loading import read_table
     from client.sources.ranking_labels import RankingAs, read_ranking_table
@@ -113,6 +114,8 @@ def read_file(args: argparse.Namespace) -> "Table":
     chosen = _names(args.features_columns)
     if chosen is not None and args.features is None:
         raise StudyError("--features-columns: expected --features with it")
+    if args.features is not None and not Path(args.features).is_file():
+        raise StudyError(f"--features: {args.features}: expected a file, found none")
     try:
         features = None if args.features is None else read_item_features(Path(args.features), chosen)
         records = read_records(path)
@@ -120,6 +123,9 @@ def read_file(args: argparse.Namespace) -> "Table":
             asked = RankingAs.parse(args.ranking_as or "top")
             return read_ranking_table(path, args.public_data, wanted_ranking(args), asked, features, records)
         return read_table(path, args.public_data, wanted(args), features=features, records=records)
+    except NoComparison as error:
+        hint = "; where it holds rankings: --ranking long, wide or best-worst" if hasattr(args, "ranking") else ""
+        raise StudyError(printable(f"{error}{hint}")) from None
     except SourceError as error:
         raise StudyError(printable(str(error))) from None
 

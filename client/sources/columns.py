@@ -79,6 +79,10 @@ class Columns:
         return [("coding", said, self.coding)]
 
 
+class NoComparison(SourceError):
+    """No columns of a file look like comparisons, and none were named."""
+
+
 def choose(path: Path, names: tuple[str, ...], wanted: Wanted) -> Columns:
     """Find every column. Raises SourceError where one is missing, there twice, or could be several."""
     header = Header(path, names)
@@ -154,7 +158,8 @@ def _comparison(header: Header, wanted: Wanted) -> tuple[tuple[str, str] | None,
         ]
         found += [(None, won, lost) for lost, won in ends if wanted.winner in (None, won)]
     if len(found) != 1:
-        raise header.error(f"two columns of items and one that says who won{_several(found)}")
+        error = header.error(f"two columns of items and one that says who won{_several(found)}")
+        raise error if found else NoComparison(str(error))
     return found[0]
 
 

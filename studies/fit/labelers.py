@@ -52,8 +52,8 @@ def _together(request: Request, most: int, median: float) -> str:
     delta = "" if request.delta is None else " and more than m times delta"
     same = "" if median == most else f"{typical} at the median of {median:g} labels, "
     return (
-        f"A labeler with m labels spends m times epsilon{delta} together: {same}{largest} at the most, {most}. "
-        "To protect all labels of a labeler: --unit labeler --cap M."
+        f"A labeler with m labels spends m times epsilon{delta} together: {same}{largest} at the most, of {most} "
+        "labels. To protect all labels of a labeler: --unit labeler --cap M."
     )
 
 

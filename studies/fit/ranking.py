@@ -1,5 +1,6 @@
 """A fit of rankings: what a file of them makes of a request, and what its claim is for a whole ranking."""
 
+from collections import Counter
 from dataclasses import replace
 
 from client.sources.choice_table import ChoiceTable
@@ -33,6 +34,12 @@ def of_rankings(request: Request, table: Table, asked: RankingAs) -> Request:
         return replace(request, kind="choice", comparisons=1, ties=Ties.NONE)
     if asked.pairs == 1 or request.epsilon is None or request.unit is Unit.LABELER:
         return replace(request, comparisons=asked.pairs)
+    most = max(Counter(zip(table.owners.tolist(), table.questions, strict=True)).values())
+    if most < asked.pairs:
+        raise StudyError(
+            f"--ranking-as {asked}: no ranking here has more than {most} comparisons, so other shares of "
+            f"epsilon would be lost: use pairs:{most}"
+        )
     if request.trust is Trust.CENTRAL:
         raise StudyError(
             f"--ranking-as {asked}: one noisy sum cannot share epsilon among a ranking's comparisons: use top or pair, "

@@ -1,13 +1,12 @@
 """A fit on the holder's terminal. Names of items are shown here and nowhere else."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.decimals import canonical
 from protocol.messages import Coins, Ties
 from protocol.privacy import Unit
 from protocol.trust import SIGHT
@@ -106,9 +105,11 @@ def guarantee(found: Fit) -> str:
     outcome = found.outcome
     if outcome.claim is None:
         return f"Guarantee: none. The server sees {SIGHT[found.request.trust].server}."
+    # A share of epsilon has forty digits; what is said has twelve, and is no less.
+    claim = replace(outcome.claim, epsilon=Decimal(rounded_up(outcome.claim.epsilon)))
     if outcome.coins == Coins.ADDRESSED.label:
-        return f"Guarantee: none, coins are addressed. With the system's coins: {outcome.claim}{_public_ties(found)}"
-    parts = [f"Guarantee: {outcome.claim}{_public_ties(found)}"]
+        return f"Guarantee: none, coins are addressed. With the system's coins: {claim}{_public_ties(found)}"
+    parts = [f"Guarantee: {claim}{_public_ties(found)}"]
     if outcome.computed_epsilon is not None:
         parts.append(f"level of the executed table: {rounded_up(outcome.computed_epsilon)}")
     parts.append(f"coins: {outcome.coins}")
@@ -179,5 +180,5 @@ def _interval(low: object, high: object) -> str:
 
 def _level(epsilon: Decimal | None, delta: Decimal | None) -> str:
     assert epsilon is not None
-    text = f"epsilon = {canonical(epsilon)}"
+    text = f"epsilon = {rounded_up(epsilon)}"
     return text if delta is None else f"{text}, delta = {delta.normalize()}"

@@ -130,7 +130,8 @@ def test_a_curator_that_lost_its_ledger_has_to_be_paid_again(tmp_path: Path, cap
     (state / CURATOR).unlink()
     command = ["federate", str(out / "server"), "--nodes", str(out), "--on", "in-process", *words]
     assert main(command) == 1
-    assert "BUDGET_EXHAUSTED x 3" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "BUDGET_EXHAUSTED x 3" in said and "let holders raise the caps of their policies" in said
 
 
 def test_labels_answer_once(tmp_path: Path, capsys: Say) -> None:

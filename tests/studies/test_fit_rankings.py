@@ -122,6 +122,23 @@ def test_shown_with_its_guesses(votes: Path, capsys: pytest.CaptureFixture[str])
     assert "its top choice is asked" in said.out
 
 
+def test_a_file_that_may_hold_rankings_leads_to_their_flag(votes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", str(votes), "--trust", "clear"]) == 2
+    assert "where it holds rankings: --ranking long, wide or best-worst" in capsys.readouterr().err
+    assert main(["data", "split", str(votes), "--nodes", "2", "--out", str(votes.parent / "nodes")]) == 2
+    assert "--ranking" not in capsys.readouterr().err
+
+
+def test_a_share_of_epsilon_is_said_in_twelve_digits(
+    votes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--ranking", "wide", "--ranking-as", "pairs:3", "--trust", "local", "--epsilon", "1")
+    assert main(["fit", str(votes), *words, "--state", str(tmp_path / "s")]) == 0
+    said = capsys.readouterr().out
+    assert "Guarantee: epsilon = 0.333333333334 per label" in said
+    assert "labels, epsilon = 0.333333333334 each" in said
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -130,6 +147,7 @@ def test_shown_with_its_guesses(votes: Path, capsys: pytest.CaptureFixture[str])
         (("--ranking-as", "pairs:2", "--trust", "central"), "use top or pair, or --unit labeler --cap M"),
         (("--unit", "labeler", "--cap", "1", "--trust", "central"), "use --ranking-as pairs:M"),
         (("--ties", "drop", "--ties-public"), "a ranking's top choice is one item"),
+        (("--ranking-as", "pairs:4"), "no ranking here has more than 3 comparisons, so other shares of epsilon"),
     ],
 )
 def test_wrong_use_is_told(

@@ -87,6 +87,12 @@ def test_losers_and_features(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "--features-columns: expected --features with it" in capsys.readouterr().err
 
 
+def test_features_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "none.npz"
+    assert main(["fit", str(write(tmp_path)), *ITEMS, "--trust", "clear", "--features", str(missing)]) == 2
+    assert f"--features: {missing}: expected a file, found none" in capsys.readouterr().err
+
+
 def test_a_file_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, "labeler,item_a,item_b,winner\nann,x,y,\x1b[2Jz\n")
     assert main(["fit", str(path), "--trust", "clear"]) == 2
