@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 
 from client.policy import Policy
-from protocol.arms import CENTRAL, RECORD
+from protocol.arms import CENTRAL, MECHANISMS, RECORD
 from protocol.choice_law import CHOICE_LOCAL, Channel, choice_law
 from protocol.decimals import delta, epsilon
 from protocol.features import row_bound
@@ -46,8 +46,10 @@ def understand(task: Task) -> None:
         raise TaskInvalid(f"expected a trust model of today, got {task.trust}")
     if task.ties is Ties.HALF and task.trust is Trust.LOCAL:
         raise TaskInvalid("expected ties of a local task to be coins: half a win has no channel")
-    if task.problem.kind != "pairwise" and (task.ties is not Ties.NONE or task.groups is not None):
-        raise TaskInvalid("expected no ties among top choices, and sums of them protected for a label")
+    if task.problem.kind != "pairwise" and (
+        task.ties is not Ties.NONE or task.groups is not None or task.map is not None
+    ):
+        raise TaskInvalid("expected no ties among top choices, and plain sums of them protected for a label")
     _understand_unit(task)
     claims, failing = task.trust is not Trust.CLEAR, task.trust is Trust.CENTRAL
     if (task.epsilon is not None) != claims or (task.delta is not None) != failing:
@@ -137,7 +139,7 @@ def _executable(task: Task, item: Mechanism) -> Choice | None:
         if level is None or channel.level > level:
             raise TaskInvalid("expected a table within its level")
         return Choice(item, channel=channel)
-    if item.name not in (*CENTRAL, *RECORD):
+    if item.name not in MECHANISMS[Trust.CENTRAL, task.problem.kind]:
         return None
     names, radius = {name for name, _ in item.parameters}, item.get("radius")
     more = {"ridge", "tight"} if item.name in RECORD else {"unprojected"}

@@ -35,7 +35,7 @@ MECHANISMS: dict[tuple[Trust | None, str], tuple[str, ...]] = {
     (Trust.CENTRAL, "pairwise"): (*CENTRAL, *RECORD),
     (None, "choice"): ("none",),
     (Trust.CLEAR, "choice"): ("none",),
-    (Trust.LOCAL, "choice"): ("k-randomized-response", "subset-selection", "random-pair"),
+    (Trust.LOCAL, "choice"): ("subset-selection", "k-randomized-response", "random-pair"),
     (Trust.CENTRAL, "choice"): ("objective-perturbation-paper", "gaussian-statistic", "gaussian-statistic-clipped"),
 }
 

@@ -10,6 +10,7 @@ from protocol.arms import (
     CHOICE_OPTIONS,
     GROUPED,
     MENU,
+    ONLY,
     OPTIONS,
     RECORD,
     RELEASED,
@@ -122,7 +123,7 @@ def _arm(content: Any, place: str, problem: Problem) -> Arm:
     known = estimators(trust, problem.kind, problem.model)
     estimator = strict.text(top["estimator"], f"[{place}] estimator", known)
     offered = mechanisms(trust, problem.kind, problem.model)
-    usual = offered[0]
+    usual = ONLY.get(estimator, offered[0])
     if trust is Trust.CENTRAL and "mechanism" not in top:
         usual = RECORD[0] if estimator == RELEASED else default_mechanism(problem)
     mechanism = strict.text(top.get("mechanism", usual), f"[{place}] mechanism", offered)

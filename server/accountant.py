@@ -12,6 +12,7 @@ from server.mechanisms.gaussian import LARGEST_EPSILON, delta_float, epsilon_flo
 from server.release_record import Release
 
 _DIGITS = Context(prec=4, rounding=ROUND_CEILING)
+_SEARCH = Context(prec=28)
 _SMALLEST, _CLOSE = Decimal("1e-6"), Decimal("1e-6")
 
 
@@ -89,8 +90,8 @@ def composed_epsilon(delta: Decimal, noises: Sequence[Noise]) -> Decimal | None:
     limit, low, high = delta_float(delta), _SMALLEST, LARGEST_EPSILON
     if composed_delta_bound(high, noises) > limit:
         return None
-    while high > low * (1 + _CLOSE):
-        middle = (low * high).sqrt()
+    while high - low > low * _CLOSE:
+        middle = _SEARCH.sqrt(_SEARCH.multiply(low, high))
         if composed_delta_bound(middle, noises) <= limit:
             high = middle
         else:

@@ -1,7 +1,7 @@
 """Integer tables of randomised response against oracles and against the law they have to keep."""
 
 import math
-from decimal import Decimal, getcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
@@ -49,8 +49,8 @@ def test_level_is_kept_and_not_wasted(epsilon: Decimal, outcomes: int) -> None:
     assert all(sum(row) == TOTAL for row in law.table)
     # The level is an upper bound of the exact logarithm: checked in integers at 200 digits.
     worst = max(Fraction(max(column), min(column)) for column in zip(*law.table, strict=True))
-    getcontext().prec = 200
-    assert law.level.exp() >= Decimal(worst.numerator) / Decimal(worst.denominator)
+    with localcontext(prec=200):
+        assert law.level.exp() >= Decimal(worst.numerator) / Decimal(worst.denominator)
 
 
 @given(levels)

@@ -27,7 +27,6 @@ from studies.theory.choices import ChoiceTheory
 from studies.theory.sandwich import Theory, predict
 
 THETA = np.array([1.0, 0.5, 0.0, -0.5, -1.0])
-BINARY = {"randomized-response": "k-randomized-response"}
 Key = tuple[str, int, Decimal | None]
 
 
@@ -59,7 +58,8 @@ def test_a_study_of_two_choices_is_one_of_pairs() -> None:
     arms += [{"trust": "local", "estimator": name} for name in local]
     arms += [{"trust": "central", "mechanism": name, "estimator": "mle"} for name in MECHANISMS_OF_SUMS]
     arms[-1] |= {"radius": Decimal(1)}
-    pairs, two = outcomes(study("pairwise", arms)), outcomes(study("choice", arms, choices=2))
+    of_two = [arm | {"mechanism": "k-randomized-response"} if arm["trust"] == "local" else arm for arm in arms]
+    pairs, two = outcomes(study("pairwise", arms)), outcomes(study("choice", of_two, choices=2))
     for (name, *place), pair in pairs.items():
         choice = two[(name.replace("randomized-response", "k-randomized-response"), *place)]  # type: ignore[index]
         assert np.abs(pair.theta - choice.theta).max() < 1e-10
