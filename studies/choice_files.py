@@ -6,6 +6,7 @@ import numpy as np
 
 from protocol.coins import Floats
 from protocol.strict import StudyError, unopened
+from studies.files import NOT_NUMPY, unloaded
 
 
 def read_choices(path: Path, dimension: int) -> Floats:
@@ -25,8 +26,10 @@ def read_choices(path: Path, dimension: int) -> Floats:
                 stored, sizes = stored["phi"], stored.get("sizes")
     except OSError as error:
         raise StudyError(f"{place}: expected a file of numbers, {unopened(error)}") from None
-    except ValueError as error:
-        raise error if isinstance(error, StudyError) else StudyError(f"{place}: expected numbers, {error}") from None
+    except StudyError:
+        raise
+    except NOT_NUMPY as error:
+        raise StudyError(f"{place}: expected numbers, {unloaded(error)}") from None
     if stored is None or stored.dtype.kind not in "fiu" or stored.ndim != 3 or stored.shape[2] != dimension:
         shape = None if stored is None else stored.shape
         raise StudyError(f"{place}: expected numbers of shape (n, choices, {dimension}) as .npy or .npz, got {shape}")

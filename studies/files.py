@@ -2,6 +2,8 @@
 
 import csv
 import os
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +14,18 @@ from protocol.coins import Floats
 from protocol.strict import StudyError, unopened
 
 FEATURE_FILES = (".npy", ".npz", ".csv")
+NOT_NUMPY = (ValueError, EOFError, zipfile.BadZipFile, zlib.error)  # what numpy raises for a file of something else
+
+
+def unloaded(error: Exception) -> str:
+    """Why a file is no array, as the end of an error's text: numpy would advise to run a file of objects as a program.
+
+    >>> unloaded(EOFError("No data left in file")), unloaded(ValueError("x has 2 columns"))
+    ('got an empty or broken file', 'x has 2 columns')
+    """
+    if isinstance(error, EOFError | zipfile.BadZipFile | zlib.error):
+        return "got an empty or broken file"
+    return str(error) if isinstance(error, ValueError) and "pickle" not in str(error) else "got a file of another kind"
 
 
 def read_features(path: Path, dimension: int) -> Floats:
@@ -33,8 +47,8 @@ def read_features(path: Path, dimension: int) -> Floats:
         raise StudyError(f"{place}: expected a file of numbers, {unopened(error)}") from None
     except StudyError:
         raise
-    except ValueError as error:
-        raise StudyError(f"{place}: expected an array of numbers, {error}") from None
+    except NOT_NUMPY as error:
+        raise StudyError(f"{place}: expected an array of numbers, {unloaded(error)}") from None
     return _checked(stored, place, dimension)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from protocol.decimals import decimal
 from protocol.problem import Problem
 from protocol.strict import StudyError, unopened
-from studies.files import read_features
+from studies.files import NOT_NUMPY, read_features, unloaded
 from studies.plan.assumed import SEED, Assumed, number, read_problem
 from studies.theory.sandwich import Theory
 
@@ -34,8 +34,8 @@ def read_pilot(args: argparse.Namespace) -> Assumed:
         raise
     except OSError as error:
         raise StudyError(f"--pilot {path}: expected an .npz or .json file, {unopened(error)}") from None
-    except (ValueError, AttributeError, TypeError) as error:
-        raise StudyError(f"--pilot {path}: expected .npz with arrays x and theta, or .json: {error}") from None
+    except (*NOT_NUMPY, AttributeError, TypeError) as error:
+        raise StudyError(f"--pilot {path}: expected .npz with x and theta, or .json, {unloaded(error)}") from None
     if theta.ndim != 1 or not len(theta) or not np.isfinite(theta).all():
         raise StudyError(f"--pilot {path}: expected theta as a vector of finite numbers, got shape {theta.shape}")
     design = read_features(path, len(theta))

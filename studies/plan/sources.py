@@ -8,7 +8,7 @@ import numpy as np
 from protocol.coins import Floats
 from protocol.problem import DRAWN, MOST_DIMENSIONS
 from protocol.strict import StudyError, integer, unopened
-from studies.files import read_features
+from studies.files import NOT_NUMPY, read_features, unloaded
 from studies.folder import Folder, open_study
 from studies.load import load
 from studies.plan.assumed import SEED, Assumed, Correlated, check, read_problem
@@ -78,8 +78,8 @@ def _matrix(path: Path) -> Floats:
         )
     except OSError as error:
         raise StudyError(f"--covariance {path}: expected a file of numbers, {unopened(error)}") from None
-    except ValueError as error:
-        raise StudyError(f"--covariance {path}: expected .npy, or lines of numbers with commas, {error}") from None
+    except NOT_NUMPY as error:
+        raise StudyError(f"--covariance {path}: expected .npy, or numbers with commas, {unloaded(error)}") from None
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise StudyError(f"--covariance {path}: expected a square matrix, got shape {matrix.shape}")
     if matrix.dtype.kind not in "fiu" or not np.isfinite(matrix).all():

@@ -205,3 +205,20 @@ def test_a_study_for_another_command_is_sent_there(
     assert main([command, str(TOML / f"{file}.toml"), "--out", str(tmp_path / "out")]) == 2
     assert f"expected a study for halftruth {command}, got one for halftruth {other}" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", ["pairwise", "choice"])
+@pytest.mark.parametrize(("content", "said"), [(b"", "empty or broken"), (b"a,b\n1,2\n", "another kind")])
+def test_features_that_are_no_array_are_told_and_nobody_is_led_to_run_them(
+    kind: str, content: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.npy").write_bytes(content)
+    text = (TOML / ("choices.toml" if kind == "choice" else "quick.toml")).read_text(encoding="utf-8")
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    words = ["run", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out"), "--set", "problem.features=x.npy"]
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert said in err and "pickle" not in err
+    assert main(["plan", "--pilot", str(tmp_path / "x.npy"), "--error", "1", "--epsilon", "1"]) == 2
+    err = capsys.readouterr().err
+    assert said in err and "pickle" not in err
