@@ -18,7 +18,8 @@ from server.estimators.base import Options
 from server.evidence import Heard, Server, joined
 from server.kinds import kind_of
 from server.outcome import Outcome, asked_rows, outcomes, trivial
-from server.tasks import check_task, offers
+from server.task_checks import check_task
+from server.tasks import offers
 
 # Carries tasks to every client and brings back replies; of bytes, and of one message a client for a whole cell.
 Ask = Callable[[list[bytes]], list[bytes]]

@@ -21,12 +21,10 @@ from protocol.problem import DRAWN, Problem
 from protocol.shaping import SHAPED, shaping
 from protocol.strict import StudyError
 from protocol.study import Cell, Study
-from protocol.terms import label_epsilon, only_mechanism, row_exponent, share
+from protocol.terms import label_epsilon, row_exponent, share
 from protocol.trust import Trust
 from server.groups import row_groups
-from server.mechanisms import CENTRAL as NOISE
-from server.mechanisms.discrete_gaussian import check_claim
-from server.mechanisms.standard import noise_of
+from server.task_checks import check_claim
 
 Level = tuple[Decimal | None, Decimal | None]
 
@@ -131,26 +129,6 @@ def _share(mechanism: Mechanism, cap: int) -> Decimal:
     return share(level, cap)
 
 
-def check_task(task: Task) -> None:
-    """Raise StudyError for a task whose answers could only be thrown away: labels would have paid for nothing.
-
-    That is a menu of several mechanisms, but for local answers about pairs, and a central task that no curator can
-    release: with a claim that integer noise cannot keep, a unit without its groups, or rows that clients leave out by
-    the task's rules. A sum has to be complete, so rows beyond a cap, and public ties where they are dropped, may not be
-    asked for.
-    """
-    try:
-        if task.trust is Trust.LOCAL and task.problem.kind == "pairwise":
-            return  # every report names its mechanism
-        mechanism = only_mechanism(task)
-        if task.trust is Trust.CENTRAL:
-            _check_claim(task, mechanism)
-            _check_unit(task, mechanism)
-            _check_rows(task)
-    except ValueError as error:
-        raise StudyError(f"{task.trust.label} task: {error}") from None
-
-
 def _levels(study: Study, arm: Arm) -> list[Level]:
     if arm.trust is None:
         return []
@@ -225,7 +203,7 @@ def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: L
         map=_map(study.problem, cell.n) if mechanism.name == SHAPED else None,
     )
     if trust is Trust.CENTRAL:
-        _check_claim(task, mechanism)
+        check_claim(task, mechanism)
     return with_ties(task, _ties(study.problem, trust))
 
 
@@ -242,59 +220,3 @@ def _ties(problem: Problem, trust: Trust) -> Ties:
     if problem.features in DRAWN or problem.kind == "choice":
         return Ties.NONE
     return Ties.HALF if trust is Trust.CLEAR else Ties.COIN
-
-
-def _check_claim(task: Task, mechanism: Mechanism) -> None:
-    """Raise StudyError for a claim that the curator cannot keep, before labels pay for it."""
-    if mechanism.name in RECORD:
-        try:
-            noise_of(task, mechanism)
-        except ValueError as error:
-            raise StudyError(f"{mechanism.name}: {error}") from None
-        return
-    epsilon, delta, noise = mechanism.get("epsilon"), mechanism.get("delta"), NOISE.get(mechanism.name)
-    if epsilon is None or delta is None or noise is None:
-        raise StudyError(f"expected a mechanism out of {sorted(NOISE)} with epsilon and delta, got {mechanism.name!r}")
-    try:
-        check_claim(epsilon, delta, task.problem.reduced_dimension, noise.noise_multiplier(epsilon, delta))
-    except ValueError as error:
-        raise StudyError(f"{mechanism.name}: {error}") from None
-
-
-def _check_unit(task: Task, mechanism: Mechanism) -> None:
-    """What the sensitivity is computed from: one label, or the rows of each group, at most `cap` of them."""
-    labelers = task.unit is Unit.LABELER
-    if (task.unit is Unit.RECORD) != (mechanism.name in RECORD):
-        raise ValueError(f"expected the unit record exactly for {RECORD}, got {task.unit.label} for {mechanism.name}")
-    if task.unit is Unit.RECORD:
-        _check_record(task)
-        return
-    if task.problem.kind == "choice" and (labelers or mechanism.get("unprojected")):
-        raise ValueError("expected sums of top choices protected for a label, from projected rows")
-    if not (labelers or task.unit is Unit.LABEL) or {task.groups is not None, task.cap > 0} != {labelers}:
-        raise ValueError("expected groups and a cap exactly at the unit labeler: see server.tasks:for_labelers")
-    if labelers and mechanism.get("unprojected"):
-        raise ValueError("expected projected rows where labelers are protected: leave out norm = 'unprojected'")
-    if (task.map is not None) != (mechanism.name == SHAPED) or (task.map is not None and mechanism.get("unprojected")):
-        raise ValueError("expected a map exactly where noise is shaped, and the norm of mapped rows")
-
-
-def _check_record(task: Task) -> None:
-    if task.problem.features not in DRAWN or task.groups is not None or task.cap or task.map is not None:
-        raise ValueError(
-            "expected drawn features where records are protected: those of a file travel in the task for all to see"
-        )
-    if task.problem.model != "btl":
-        raise ValueError(f"expected the model btl, for which records are protected, got {task.problem.model}")
-
-
-def _check_rows(task: Task) -> None:
-    """Every row asked for has to be one that its client sends."""
-    if task.ties is Ties.DROP and task.rows is None:
-        raise ValueError("expected the rows that are no ties where ties are dropped, got none: list them, or use coin")
-    if task.groups is None:
-        return
-    groups = task.groups if task.rows is None else task.groups[task.rows.numbers()]
-    most = int(np.unique(groups, return_counts=True)[1].max())
-    if most > task.cap:
-        raise ValueError(f"expected at most {task.cap} rows of each labeler, as its cap, got {most}: list what counts")

@@ -22,7 +22,7 @@ from protocol.strict import StudyError
 from protocol.trust import Trust
 from server.choice_designs import ChoiceDesigns
 from server.collect import Collected, Mail, collect
-from server.tasks import check_task
+from server.task_checks import check_task
 
 SIZES = np.array([2, 3, 4], dtype=np.int32)
 DESIGN = np.array([[0, 1, -1, -1], [2, 0, 1, -1], [0, 3, 1, 2]], dtype=np.int32)

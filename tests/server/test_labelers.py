@@ -27,7 +27,8 @@ from server.designs import Designs
 from server.mechanisms.discrete_gaussian import SMALLEST_SENSITIVITY
 from server.mechanisms.sensitivity import squared_group_norm
 from server.rounds import listen
-from server.tasks import check_task, for_labelers, offers, with_ties
+from server.task_checks import check_task
+from server.tasks import for_labelers, offers, with_ties
 
 PAIRS = np.array([[0, 1], [2, 1], [0, 2], [3, 0], [3, 1], [2, 3], [0, 1]], dtype=np.int32)
 GROUPS = np.array([0, 0, 0, 0, 0, 0, 1], dtype=np.int32)

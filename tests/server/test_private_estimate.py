@@ -30,7 +30,8 @@ from server.outcome import Outcome, outcomes
 from server.private_estimate import _minimum, released_estimate
 from server.release import ReleaseLedger
 from server.rounds import listen
-from server.tasks import check_task, offers
+from server.task_checks import check_task
+from server.tasks import offers
 from studies.in_process import in_process, run_cell
 
 THETA = np.array([1.0, 0.5, 0.0, -0.5, -1.0])

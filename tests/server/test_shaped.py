@@ -35,7 +35,8 @@ from server.mechanisms import CENTRAL
 from server.mechanisms.gaussian import gaussian_mu
 from server.mechanisms.sensitivity import largest_squared_norm
 from server.rounds import listen
-from server.tasks import check_task, offers
+from server.task_checks import check_task
+from server.tasks import offers
 from studies.in_process import run_cell
 from studies.load import build, restore
 
