@@ -4,7 +4,7 @@ import csv
 import os
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +89,18 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         _sync_folder(path.parent)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_sheet(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A CSV file, written atomically; numbers have all their digits, None is empty."""
+
+    def fill(draft: Path) -> None:
+        with draft.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(head)
+            writer.writerows(rows)
+
+    write_atomically(path, fill)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,6 +1,5 @@
 """Tables and plots of an attack study."""
 
-import csv
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from pathlib import Path
@@ -17,7 +16,7 @@ from rich.table import Table
 
 from protocol.arms import Arm
 from studies.attacks.summary import Curve, Point
-from studies.files import write_atomically
+from studies.files import write_sheet
 from studies.report.arms import GREY, Look, looks
 from studies.report.canvas import DOTS, plain, save, settings
 from studies.summary import Moments
@@ -59,18 +58,13 @@ def curves_table(curves: Sequence[Curve], arms: Sequence[Arm], liars: str, n: in
 
 def write_curves(path: Path, curves: Sequence[Curve]) -> None:
     """All curves as CSV; what does not exist is empty."""
+    write_sheet(path, COLUMNS, (_record(curve, point) for curve in curves for point in curve.points))
 
-    def fill(draft: Path) -> None:
-        with draft.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            for curve in curves:
-                for point in curve.points:
-                    values = [_pair(one) for one in (point.error, point.angle, point.kendall)]
-                    found = (value for pair in values for value in pair)
-                    writer.writerow((*astuple(curve.place), point.fraction, *found, curve.measured, curve.predicted))
 
-    write_atomically(path, fill)
+def _record(curve: Curve, point: Point) -> tuple[object, ...]:
+    pairs = [_pair(one) for one in (point.error, point.angle, point.kendall)]
+    found = (value for pair in pairs for value in pair)
+    return (*astuple(curve.place), point.fraction, *found, curve.measured, curve.predicted)
 
 
 def draw_curves(curves: Sequence[Curve], arms: Sequence[Arm], n: int, size: float, folder: Path) -> list[Path]:

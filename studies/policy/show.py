@@ -1,6 +1,5 @@
 """Tables and plots of a policy study."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
@@ -16,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from protocol.arms import Arm
-from studies.files import write_atomically
+from studies.files import write_sheet
 from studies.policy.score import Baseline
 from studies.policy.summary import Loss
 from studies.report.arms import GREY, Look, looks
@@ -56,17 +55,13 @@ def losses_table(losses: Sequence[Loss], arms: Sequence[Arm], shown: str, n: int
 
 def write_losses(path: Path, losses: Sequence[Loss]) -> None:
     """All losses as CSV; what does not exist is empty."""
+    write_sheet(path, COLUMNS, (_line(one) for one in losses))
 
-    def fill(draft: Path) -> None:
-        with draft.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            for one in losses:
-                gain = (None, None) if one.gain is None else (one.gain.mean, one.gain.se)
-                loss = (one.loss.count, one.loss.mean, one.loss.se)
-                writer.writerow((*astuple(one.place), one.policy, *loss, *gain, one.bound, one.coverage))
 
-    write_atomically(path, fill)
+def _line(one: Loss) -> tuple[object, ...]:
+    gain = (None, None) if one.gain is None else (one.gain.mean, one.gain.se)
+    loss = (one.loss.count, one.loss.mean, one.loss.se)
+    return (*astuple(one.place), one.policy, *loss, *gain, one.bound, one.coverage)
 
 
 def draw_losses(

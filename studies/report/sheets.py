@@ -1,10 +1,9 @@
 """summary.csv and paired.csv: what the terminal tables and plots show, and the rest, for other tools."""
 
-import csv
 from collections.abc import Iterable
 from pathlib import Path
 
-from studies.files import write_atomically
+from studies.files import write_sheet
 from studies.folder import Folder
 from studies.report.view import View
 from studies.results import METRICS
@@ -17,8 +16,8 @@ _SPREAD = ("median", "lower_quartile", "upper_quartile", "boundary_rate", "inter
 def write_sheets(folder: Folder, view: View) -> list[Path]:
     """Write both files; numbers have all their digits, what does not exist is empty."""
     settings = ("metric", "n", "epsilon", "delta")
-    _write(folder.summary, (*settings, "arm", *_MOMENTS, *_SPREAD), _summary_rows(view))
-    _write(folder.paired, (*settings, "left", "right", *_MOMENTS), _paired_rows(view))
+    write_sheet(folder.summary, (*settings, "arm", *_MOMENTS, *_SPREAD), _summary_rows(view))
+    write_sheet(folder.paired, (*settings, "left", "right", *_MOMENTS), _paired_rows(view))
     return [folder.summary, folder.paired]
 
 
@@ -42,13 +41,3 @@ def _setting(setting: Setting) -> tuple[object, ...]:
 def _moments(moments: Moments) -> tuple[object, ...]:
     values = (moments.mean, moments.se, moments.low, moments.high)
     return (moments.count, *(value if value == value else None for value in values))
-
-
-def _write(path: Path, head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
-    def fill(draft: Path) -> None:
-        with draft.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(head)
-            writer.writerows(rows)
-
-    write_atomically(path, fill)
