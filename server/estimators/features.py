@@ -1,7 +1,7 @@
 """Public features as the kernels take them, with what is computed from them alone."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
@@ -117,8 +117,8 @@ class Features(Passes):
 
 
 @dataclass(frozen=True, eq=False)
-class DenseFeatures(Features):
-    """Any rows, as columns (p, n)."""
+class ColumnFeatures(Features):
+    """Any rows, as columns (p, n); models of pairs differ in their passes."""
 
     columns: Array = field(repr=False)
     scales: Array = field(repr=False)
@@ -137,6 +137,19 @@ class DenseFeatures(Features):
         largest: Array = sizes.max(axis=1)
         return largest
 
+    def moment(self, values: Array) -> Array:
+        """Of all coordinates of all rows."""
+        return mean_moment(self.columns, values)
+
+    def take(self, rows: slice | NDArray[np.intp]) -> Self:
+        """Some of the rows, copied."""
+        return replace(self, columns=np.ascontiguousarray(self.columns[:, rows]), scales=_some(self.scales, rows))
+
+
+@dataclass(frozen=True, eq=False)
+class DenseFeatures(ColumnFeatures):
+    """Columns under the logistic model, by compiled passes."""
+
     def cumulant(self, u: Array) -> tuple[float, Array, Array]:
         """Of all coordinates of all rows."""
         return cumulant(self.columns, self.scales, u)
@@ -147,17 +160,9 @@ class DenseFeatures(Features):
         """Of all coordinates of all rows."""
         return likelihood(self.columns, signs, contrast, flip, observed, u)
 
-    def moment(self, values: Array) -> Array:
-        """Of all coordinates of all rows."""
-        return mean_moment(self.columns, values)
-
     def variances(self, u: Array) -> Array:
         """Of all rows."""
         return variances(self.columns, self.scales, u)
-
-    def take(self, rows: slice | NDArray[np.intp]) -> Self:
-        """Some of the rows, copied."""
-        return type(self)(np.ascontiguousarray(self.columns[:, rows]), _some(self.scales, rows))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,46 +5,29 @@ Passes are elementwise over all rows and then sum in the fixed tiles of the kern
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from protocol.links import Link
 from server.estimators.base import Estimate, Options
-from server.estimators.features import Features
+from server.estimators.features import ColumnFeatures
 from server.estimators.minimiser import debiased
 from server.estimators.newton import EstimationError
 from server.estimators.randomized import rr_map, rr_mle
 from server.estimators.workspace import Reports, Workspace
-from server.kernels import TILE, Array, add_sums, fill_index, fold, mean_moment
+from server.kernels import TILE, Array, add_sums, fill_index, fold
 from server.kernels_solve import dot, norm, project_on_ball
 
 
 @dataclass(frozen=True, eq=False)
-class LinkedFeatures(Features):
+class LinkedFeatures(ColumnFeatures):
     """Rows v_i = w_i x_i as columns (p, n) under a model F, with density f; scales 1 / w_i (n,), empty: all one.
 
     A(u) = (1/n) sum w_i G(z_i), G the integral of F - 1/2: the label-free part of the matching loss.
     """
 
-    columns: Array = field(repr=False)
-    scales: Array = field(repr=False)
     link: Link
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, p)."""
-        return len(self.columns[0]), len(self.columns)
-
-    @cached_property
-    def reach(self) -> Array:
-        """max_i |x_ij|."""
-        sizes = np.abs(self.columns)
-        largest: Array = (sizes * self.scales if self.scales.size else sizes).max(axis=1)
-        return largest
 
     @property
     def dispersion(self) -> float:
@@ -77,10 +60,6 @@ class LinkedFeatures(Features):
         other = rate - self.link.tilt(toward) if observed else self._rate(-toward, contrast, flip)
         return value, self._mean(-signs * rate), self.moment(rate * other)
 
-    def moment(self, values: Array) -> Array:
-        """Of all coordinates of all rows."""
-        return mean_moment(self.columns, values)
-
     def variances(self, u: Array) -> Array:
         """F (1 - F) at u . x_i."""
         return self.link.variance(self._index(u))
@@ -92,11 +71,6 @@ class LinkedFeatures(Features):
     def information(self, u: Array) -> Array:
         """(1/n) sum f^2 / (F (1 - F)) v_i v_i': what clear labels say about rows without weights."""
         return self.moment(self.link.information(self._index(u)))
-
-    def take(self, rows: slice | NDArray[np.intp]) -> Self:
-        """Some of the rows, copied."""
-        scales = self.scales[rows].copy() if self.scales.size else self.scales
-        return type(self)(np.ascontiguousarray(self.columns[:, rows]), scales, self.link)
 
     def _index(self, u: Array) -> Array:
         z = np.empty(self.count)
