@@ -119,6 +119,18 @@ def _check_scales(problem: Problem) -> None:
         raise ValueError("expected no scales where all are 1: one spelling")
 
 
+def of_pairs(items: int, pairs: NDArray[np.int32], features: NDArray[np.float64] | None) -> Problem:
+    """What a file of comparisons asks: the score of each item, or the weights of their `features` (items, p).
+
+    `pairs` (n, 2) are numbers of items; with features x = phi(second) - phi(first). Raises ValueError for features that
+    differ in nothing, or beyond all scales.
+    """
+    if features is None:
+        return Problem(items, "items", sum_zero=True, bound=None, design=pairs)
+    x = features[pairs[:, 1]] - features[pairs[:, 0]]
+    return Problem(features.shape[1], "values", sum_zero=False, bound=None, design=x)
+
+
 def _check_design(problem: Problem) -> None:
     design, dimension = problem.design, problem.dimension
     assert design is not None

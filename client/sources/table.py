@@ -19,7 +19,7 @@ from client.sources.columns import Columns
 from client.sources.outcomes import TIE, homonyms
 from client.sources.ranking_columns import RankingColumns
 from protocol.messages import Runs, Task
-from protocol.problem import Problem
+from protocol.problem import Problem, of_pairs
 from protocol.trust import Trust
 
 DOMAIN = b"halftruth label v1\n"
@@ -83,10 +83,7 @@ class Table:
 
         Raises ValueError for features that differ in nothing, or beyond all scales.
         """
-        if self.features is None:
-            return Problem(len(self.items), "items", sum_zero=True, bound=None, design=self.pairs)
-        x = self.features[self.pairs[:, 1]] - self.features[self.pairs[:, 0]]
-        return Problem(self.features.shape[1], "values", sum_zero=False, bound=None, design=x)
+        return of_pairs(len(self.items), self.pairs, self.features)
 
     def private_counts(self) -> PrivateCounts:
         """Counts that depend on labels: for the holder's terminal only."""

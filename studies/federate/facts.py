@@ -11,7 +11,7 @@ from client.rows import answerable
 from client.sources.table import Table
 from protocol.messages import Mechanism, Task
 from protocol.privacy import Unit
-from protocol.problem import Problem
+from protocol.problem import Problem, of_pairs
 from protocol.strict import StudyError
 from protocol.terms import TIE
 from protocol.trust import Trust
@@ -58,10 +58,7 @@ class Facts:
     @cached_property
     def problem(self) -> Problem:
         """What `client.sources.table:Table.problem` is to the nodes, made of the same facts. Raises ValueError."""
-        if self.features is None:
-            return Problem(len(self.items), "items", sum_zero=True, bound=None, design=self.pairs)
-        x = self.features[self.pairs[:, 1]] - self.features[self.pairs[:, 0]]
-        return Problem(self.features.shape[1], "values", sum_zero=False, bound=None, design=x)
+        return of_pairs(len(self.items), self.pairs, self.features)
 
 
 def facts_of(table: Table, terms: Terms, nodes: int) -> Facts:
