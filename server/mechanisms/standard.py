@@ -137,7 +137,11 @@ def approximate_minimiser(
 
 
 def noise_of(task: Task, mechanism: Mechanism) -> Perturbation | ApproximateMinimiser:
-    """What a mechanism for records adds, from public constants alone. Raises ValueError for a claim it cannot keep."""
+    """What a mechanism for records adds, from public constants alone.
+
+    Guarantee: that of the function which sizes it; unit: one record; neighbours: replace one record.
+    Raises ValueError for a claim it cannot keep. Source: derived, see docs/PRIVACY.md.
+    """
     epsilon, delta, radius, ridge = (mechanism.get(name) for name in ("epsilon", "delta", "radius", "ridge"))
     if epsilon is None or delta is None or radius is None:
         raise ValueError(f"expected epsilon, delta and a radius of {mechanism.name}, got {mechanism.parameters}")

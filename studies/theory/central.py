@@ -5,20 +5,22 @@ the sum S = sum (y_i - 1/2) x_i, `ridge` the regulariser alpha of the mean loss.
 """
 
 import math
+from decimal import Decimal
 
+from server.mechanisms.gaussian import paper_noise_multiplier
 from studies.theory.constants import positive, probability
 from studies.theory.local import deviation
 
 
 def objective_noise(epsilon: float, delta: float, feature_bound: float) -> float:
-    """The noise of objective perturbation as printed: L sqrt(8 log(2/delta) + 4 epsilon) / epsilon.
+    """The noise of objective perturbation as printed and executed: L sqrt(8 log(2/delta) + 4 epsilon) / epsilon.
 
-    Guarantee: (epsilon, delta) for one label, neighbours: replace one label. `server.mechanisms` has what is executed.
+    Guarantee: (epsilon, delta) for one label, neighbours: replace one label.
     Raises ValueError. Source: Chowdhury, Zhou, Natarajan 2024, Theorem 5.2.
     """
     positive(epsilon=epsilon, feature_bound=feature_bound)
     probability(delta=delta)
-    return feature_bound * math.sqrt(8 * math.log(2 / delta) + 4 * epsilon) / epsilon
+    return 2 * feature_bound * paper_noise_multiplier(Decimal(str(epsilon)), Decimal(str(delta)))
 
 
 def least_l2(n: float, epsilon: float, delta: float, dimension: int, largest: float, constant: float) -> float:

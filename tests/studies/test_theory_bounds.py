@@ -15,9 +15,10 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_ndtr
 
 from protocol.coins import Floats
+from server.mechanisms import standard
 from server.mechanisms.gaussian import analytic_noise_multiplier, paper_noise_multiplier
 from studies.moments import gram
-from studies.theory import central, constants, local, standard
+from studies.theory import central, constants, local
 from studies.theory.fitted import Fitted, fit_constant
 
 FAILURE = 0.05
@@ -300,19 +301,6 @@ def test_noise_of_the_paper(oracle: dict[int, float]) -> None:
     assert central.objective_noise(1, 1e-5, 1) == pytest.approx(oracle[33], rel=1e-12)
     executed = 2 * 0.7 * paper_noise_multiplier(Decimal("0.5"), Decimal("1e-6"))
     assert central.objective_noise(0.5, 1e-6, 0.7) == pytest.approx(executed, rel=1e-12)
-
-
-def test_noise_for_whole_records() -> None:
-    assert standard.printed_noise(1, 1e-5, 1) == pytest.approx(41.0, abs=0.05)
-    assert standard.tight_noise(1, 1e-5, 1, 0.5) == pytest.approx(28.1, abs=0.05)
-    assert standard.tight_noise(1, 1e-5, 1, 0.9) == pytest.approx(16.4, abs=0.05)
-    assert standard.tight_ridge(1, 1, 1, 0.9) == pytest.approx(9.51, abs=0.005)
-    assert standard.printed_ridge(100, 0.5, 2) == pytest.approx(0.32)
-    for epsilon, delta, share in ((0.1, 1e-6, 0.5), (4.0, 1e-9, 0.9)):
-        stddev = standard.tight_noise(epsilon, delta, 1.5, share)
-        assert standard.tight_delta(stddev, epsilon, 1.5, share) == pytest.approx(delta, rel=1e-9)
-        assert standard.tight_delta(stddev * 1.1, epsilon, 1.5, share) < delta
-        assert stddev < standard.printed_noise(epsilon, delta, 1.5)
 
 
 def test_fitted_constants_touch_at_the_largest_n_only() -> None:

@@ -194,6 +194,18 @@ def test_the_constants_of_the_theorem_and_tighter_ones() -> None:
     assert all(best.ridge * 3 + best.stddev * 2 / n <= one.ridge * 3 + one.stddev * 2 / n for one in tried)
 
 
+def test_the_least_noise_uses_all_of_delta_and_is_less_than_the_theorems() -> None:
+    assert paper_perturbation(Decimal("0.5"), Decimal("1e-5"), 100, 4.0, None).ridge == pytest.approx(0.32)
+    for epsilon, delta, share in (("0.1", "1e-6", 0.5), ("4", "1e-9", 0.9)):
+        level, slack = Decimal(epsilon), Decimal(delta)
+        ridge = 3.0**2 / (4 * 100 * math.expm1((1 - share) * float(level)))
+        noise = tight_perturbation(level, slack, 100, 3.0, ridge, 3.0, 4)
+        more = Perturbation(noise.stddev * 1.1, ridge)
+        assert record_delta_bound(epsilon_float(level), noise, 100, 3.0) == pytest.approx(float(slack), rel=1e-9)
+        assert record_delta_bound(epsilon_float(level), more, 100, 3.0) < float(slack)
+        assert noise.stddev < paper_perturbation(level, slack, 100, 3.0, None).stddev
+
+
 def test_a_ridge_that_is_too_small_is_refused() -> None:
     with pytest.raises(ValueError, match="ridge"):
         paper_perturbation(*ONE, 1000, 2.0, 0.0039)
