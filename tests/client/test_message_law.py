@@ -91,20 +91,25 @@ def given_task(n: int, epsilon: str) -> Task:
     return Task(b"s" * 32, Trust.LOCAL, Unit.LABEL, problem, (menu,), n, Decimal(epsilon), None, 0, 1)
 
 
+def law_of(raw: bytes, node: Node, rows: int, coins: list[tuple[int, int]], patch: Any) -> Law:
+    """The law of a node's reply: how many ways of all rows' coins lead to each."""
+    law: Law = Counter()
+    for chosen in product(coins, repeat=rows):
+        draws = Listed({row: coin for row, (coin, _) in enumerate(chosen)})
+        patch.setattr("client.labeler.SecretDraws", lambda draws=draws: draws)
+        weight = 1
+        for _, size in chosen:
+            weight *= size
+        law[answer(raw, node)] += weight
+    assert sum(law.values()) == TOTAL**rows
+    return law
+
+
 def laws(raw: bytes, vectors: list[Vector], coins: list[tuple[int, int]], patch: Any) -> Iterator[Law]:
     """The law of the reply for each vector of labels."""
     for vector in vectors:
         node = Node(Given(vector), Policy.simulation(), MemoryLedger(), "os", FeatureStore(None))
-        law: Law = Counter()
-        for chosen in product(coins, repeat=len(vector)):
-            draws = Listed({row: coin for row, (coin, _) in enumerate(chosen)})
-            patch.setattr("client.labeler.SecretDraws", lambda draws=draws: draws)
-            weight = 1
-            for _, size in chosen:
-                weight *= size
-            law[answer(raw, node)] += weight
-        assert sum(law.values()) == TOTAL ** len(vector)
-        yield law
+        yield law_of(raw, node, len(vector), coins, patch)
 
 
 def check_pair(one: Law, other: Law, distance: int, channel: DiscreteChannel, epsilon: str) -> None:
@@ -255,15 +260,7 @@ def test_each_label_is_protected_at_the_level_of_its_labeler(which: Vector, monk
     found: dict[Vector, Law] = {}
     for vector in product((0, 1), repeat=len(which)):
         node = Node(Levelled(vector, levels, which), Policy.simulation(), MemoryLedger(), "os", FeatureStore(None))
-        law: Law = Counter()
-        for chosen in product(coins, repeat=len(vector)):
-            draws = Listed({row: coin for row, (coin, _) in enumerate(chosen)})
-            monkeypatch.setattr("client.labeler.SecretDraws", lambda draws=draws: draws)
-            weight = 1
-            for _, size in chosen:
-                weight *= size
-            law[answer(raw, node)] += weight
-        found[vector] = law
+        found[vector] = law_of(raw, node, len(vector), coins, monkeypatch)
     for one, other in product(found, repeat=2):
         bound = Fraction(1)
         for a, b, level in zip(one, other, which, strict=True):

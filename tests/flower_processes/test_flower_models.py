@@ -1,4 +1,4 @@
-"""Thurstone's model over real processes: the same results file as in-process, apart from where it was computed."""
+"""Top choices and Thurstone's model over real processes: the results of in-process, apart from where they were made."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,25 @@ import pytest
 from studies.load import load
 from studies.run import run
 
-ARMS = "".join(
+CHOICE_ARMS = "".join(
+    f"[[arm]]\ntrust = 'local'\nmechanism = '{mechanism}'\nestimator = '{estimator}'\n"
+    for mechanism in ("k-randomized-response", "subset-selection", "random-pair")
+    for estimator in ("debiased", "debiased-sgd", "rr-mle")
+)
+CHOICES = f"""
+study = {{ name = "choices", seed = 11, repetitions = 2 }}
+problem = {{ kind = "choice", choices = 5, dimension = 3, features = "sphere", theta = [1.0, 0.0, -1.0], bound = 3.0 }}
+grid = {{ n = [150], epsilon = [0.5], delta = [1e-5] }}
+{CHOICE_ARMS}
+[[arm]]
+trust = "clear"
+estimator = "mle"
+[[arm]]
+trust = "central"
+mechanism = "gaussian-statistic-clipped"
+estimator = "mle"
+"""
+LINK_ARMS = "".join(
     f"[[arm]]\ntrust = '{trust}'\nestimator = '{estimator}'\n"
     for trust, estimator in (
         ("clear", "mle"),
@@ -20,19 +38,20 @@ ARMS = "".join(
         ("central", "matching"),
     )
 )
-STUDY = f"""
+THURSTONE = f"""
 study = {{ name = "thurstone", seed = 11, repetitions = 2 }}
 problem = {{ kind = "pairwise", model = "thurstone", dimension = 3, features = "sphere", theta = [1, 0, 0], bound = 3 }}
 grid = {{ n = [150], epsilon = [0.5], delta = [1e-5] }}
-{ARMS}
+{LINK_ARMS}
 """
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("study", [CHOICES, THURSTONE], ids=["choices", "thurstone"])
 @pytest.mark.parametrize(("runtime", "clients"), [("simulation", 3), ("deployment", 2)])
-def test_the_same_bits(command: Callable[..., Any], tmp_path: Path, runtime: str, clients: int) -> None:
-    path = tmp_path / "thurstone.toml"
-    path.write_text(STUDY, encoding="utf-8")
+def test_the_same_bits(command: Callable[..., Any], tmp_path: Path, study: str, runtime: str, clients: int) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(study, encoding="utf-8")
     expected = run(load(path), tmp_path / "reference", jobs=1).drop_columns("runtime")
     started = command("--on", runtime, "--clients", str(clients), study=path)
     code, words = started.end()
