@@ -2,7 +2,7 @@
 
 import os
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -117,14 +117,3 @@ def transcript(folder: Path) -> Callable[[bytes], None]:
             file.write(struct.pack("<Q", len(raw)) + raw)
 
     return append
-
-
-def read_transcript(folder: Path) -> Iterator[bytes]:
-    """The byte strings that `transcript` kept, in order. Raises ValueError where the file ends within one."""
-    with (folder / TRANSCRIPT_FILE).open("rb") as file:
-        while head := file.read(8):
-            (size,) = struct.unpack("<Q", head)
-            raw = file.read(size)
-            if len(raw) != size:
-                raise ValueError(f"expected {size} more bytes of a transcript, got {len(raw)}")
-            yield raw

@@ -2,6 +2,7 @@
 
 import csv
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,22 @@ def shared_folder(name: str) -> Path:
 def shared_data() -> Path:
     """Real preference files and awkward ones, read in place."""
     return shared_folder("data")
+
+
+@pytest.fixture(scope="session")
+def transcribed() -> Callable[[Path], list[bytes]]:
+    """Reads the byte strings that a server's transcript in a folder holds, in order; it ends with the last of them."""
+
+    def read(folder: Path) -> list[bytes]:
+        raw, found, place = (folder / "transcript.bin").read_bytes(), [], 0
+        while place < len(raw):
+            end = place + 8 + int.from_bytes(raw[place : place + 8], "little")
+            found.append(raw[place + 8 : end])
+            place = end
+        assert place == len(raw)
+        return found
+
+    return read
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """A Grid in memory: real Flower messages and records between the real apps, in milliseconds and in one process."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from protocol.runconfig import write
 from protocol.study import Study, cells
 from server.app import app as server_app
 from server.outcome import Outcome
-from server.outcome_record import cell_name, decode
+from server.outcome_record import cell_name, encode
 from studies.in_process import run_cell
 
 SERVER = 1
@@ -109,17 +108,13 @@ def same_bits(
     """Run a study of one cell over both apps, hold every field to the in-process runtime's, and give the outcomes."""
     monkeypatch.setenv("HALFTRUTH_OUTCOMES", str(tmp_path))
 
-    def plain(outcome: Outcome) -> list[str]:
-        values = [getattr(outcome, item.name) for item in fields(outcome)]
-        return [value.tobytes().hex() if isinstance(value, np.ndarray) else repr(value) for value in values]
-
     def run(study: Study, truth: np.ndarray, clients: int) -> list[Outcome]:
         config = {**write(study), "truth": write_truth(truth), "deadline": 5.0, "clients": clients}
         server_app(grid(virtual(clients), config), Context(1, 1, {}, RecordDict(), config))
         (cell,) = cells(study)
         lines = (tmp_path / f"{cell_name(cell)}.jsonl").read_text("utf-8").splitlines()
         expected = list(run_cell(study, truth, cell))
-        assert [plain(decode(line, study)) for line in lines] == [plain(outcome) for outcome in expected]
+        assert lines == [encode(outcome, study) for outcome in expected]
         return expected
 
     return run

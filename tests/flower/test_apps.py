@@ -1,7 +1,7 @@
 """Both Flower apps over a Grid in memory: the bits of the in-process runtime, and a name for everything that fails."""
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,7 @@ from protocol.study import Study, cells
 from protocol.trust import Trust
 from server.app import RunFailed
 from server.app import app as server_app
-from server.delivery import read_transcript
-from server.outcome import Outcome
-from server.outcome_record import Lines, cell_name, decode
+from server.outcome_record import Lines, cell_name, decode, encode
 from studies.cli import main
 from studies.federate.ask import study_and_task
 from studies.federate.folder import read_facts
@@ -34,6 +32,7 @@ from studies.in_process import run_cell
 
 THETA = np.array([1.0, 0.5, 0.0, -0.5, -1.0])
 Virtual = Callable[[int], list[dict[str, Any]]]
+Transcribed = Callable[[Path], list[bytes]]
 
 
 def small(repetitions: int = 3, n: tuple[int, ...] = (40, 60)) -> Study:
@@ -50,22 +49,14 @@ def start(grid: Any, config: dict[str, Any]) -> None:
     server_app(grid, Context(1, 1, {}, RecordDict(), config))
 
 
-def plain(outcome: Outcome) -> list[str]:
-    """All fields, arrays by their bits; an epsilon by its value, not by how it was written."""
-    values = [getattr(outcome, item.name) for item in fields(outcome)]
-    return [value.tobytes().hex() if isinstance(value, np.ndarray) else repr(value) for value in values]
+def delivered(folder: Path, study: Study, block: int | None = None) -> list[str]:
+    """The lines of all cells: tests of records hold them to say every field and bit."""
+    paths = [folder / f"{cell_name(cell)}.jsonl" for cell in cells(study, block)]
+    return [line for path in paths for line in path.read_text("utf-8").splitlines()]
 
 
-def delivered(folder: Path, study: Study, block: int | None = None) -> list[list[str]]:
-    found = []
-    for cell in cells(study, block):
-        lines = (folder / f"{cell_name(cell)}.jsonl").read_text("utf-8").splitlines()
-        found += [plain(decode(line, study)) for line in lines]
-    return found
-
-
-def in_process(study: Study, block: int | None = None) -> list[list[str]]:
-    return [plain(outcome) for cell in cells(study, block) for outcome in run_cell(study, THETA, cell)]
+def in_process(study: Study, block: int | None = None) -> list[str]:
+    return [encode(outcome, study) for cell in cells(study, block) for outcome in run_cell(study, THETA, cell)]
 
 
 def bundle(raw: bytes, asked: Message) -> Message:
@@ -104,7 +95,7 @@ def test_a_bare_run_shows_the_built_in_study_in_the_log(
     found = [item for item in (reader.feed(record.getMessage()) for record in caplog.records) if item]
     ((cell, records),) = found
     assert reader.done and [cell] == cells(study)
-    assert [plain(decode(record, study)) for record in records] == in_process(study)
+    assert records == in_process(study)
 
 
 def test_finished_cells_are_not_asked_again(grid: Any, virtual: Virtual, outcomes: Path) -> None:
@@ -133,7 +124,7 @@ def test_cells_that_the_configuration_calls_finished_are_not_asked(grid: Any, vi
 
 
 def test_a_transcript_holds_every_byte_that_arrived_and_no_clear_symbol_of_a_local_arm(
-    grid: Any, virtual: Virtual, outcomes: Path, monkeypatch: pytest.MonkeyPatch
+    grid: Any, virtual: Virtual, outcomes: Path, transcribed: Transcribed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HALFTRUTH_TRANSCRIPT", str(outcomes))
     study = small(2, (50,))
@@ -151,7 +142,7 @@ def test_a_transcript_holds_every_byte_that_arrived_and_no_clear_symbol_of_a_loc
 
     room.change = note
     start(room, config)
-    assert list(read_transcript(outcomes)) == arrived
+    assert transcribed(outcomes) == arrived
     for raw in arrived:
         for reply in map(decode_reply, decode_bundle(raw)):
             assert not isinstance(reply, Refusal)

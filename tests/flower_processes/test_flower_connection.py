@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from server.delivery import read_transcript
 from studies.flower.nodes import start_nodes
 from studies.flower.ports import HOST, free_port
 from studies.flower.processes import private_home
@@ -20,7 +19,7 @@ Commands = Callable[..., Any]
 
 @pytest.mark.slow
 def test_a_running_federation_gives_the_same_numbers(
-    command: Commands, small: Path, reference: pa.Table, tmp_path: Path
+    command: Commands, small: Path, reference: pa.Table, transcribed: Callable[[Path], list[bytes]], tmp_path: Path
 ) -> None:
     user = tmp_path / "flower"
     user.mkdir()
@@ -46,5 +45,5 @@ def test_a_running_federation_gives_the_same_numbers(
         code, said = again.end()
         assert code == 0, said
         assert pq.read_table(run.out / "results.parquet").equals(table)
-        messages = list(read_transcript(tmp_path))
+        messages = transcribed(tmp_path)
         assert len(messages) == 2 * (2 + 1), "two nodes answered about two cells, then about the one that was missing"

@@ -14,7 +14,6 @@ from protocol.codec import decode_bundle, decode_reply, encode_task, identity
 from protocol.messages import Kind, Refusal
 from protocol.study import cells
 from protocol.trust import Trust
-from server.delivery import read_transcript
 from server.tasks import offers
 from studies.in_process import in_process
 from studies.load import load
@@ -33,13 +32,13 @@ def check_results(out: Path, reference: pa.Table, runtime: str) -> None:
     assert sorted(path.name for path in out.iterdir()) == ["parts", "results.parquet", "study.json"]
 
 
-def check_transcript(folder: Path, study_path: Path, clients: int) -> None:
+def check_transcript(messages: list[bytes], study_path: Path, clients: int) -> None:
     """What reached the server are the replies of these clients to these tasks, byte for byte, and nothing else."""
     loaded = load(study_path)
     (cell,) = cells(loaded.study)
     tasks = [offer.task for offer in offers(loaded.study, cell) if offer.task is not None]
     asked = {identity(encode_task(task)): task for task in tasks}
-    arrived = [reply for raw in read_transcript(folder) for reply in decode_bundle(raw)]
+    arrived = [reply for raw in messages for reply in decode_bundle(raw)]
     for reply in map(decode_reply, arrived):
         assert not isinstance(reply, Refusal)
         for report in (signed.report for signed in reply):
@@ -52,7 +51,7 @@ def check_transcript(folder: Path, study_path: Path, clients: int) -> None:
 
 
 def test_two_deployments_and_a_simulation_at_once(
-    command: Commands, small: Path, reference: pa.Table, tmp_path: Path
+    command: Commands, small: Path, reference: pa.Table, transcribed: Callable[[Path], list[bytes]], tmp_path: Path
 ) -> None:
     user, said = tmp_path / "user", tmp_path / "said"
     user.mkdir()
@@ -68,7 +67,7 @@ def test_two_deployments_and_a_simulation_at_once(
         check_results(run.out, reference, runtime)
     assert not any(home.exists() for home in homes)
     assert list(user.iterdir()) == [], "something was written to the user's own folder"
-    check_transcript(said, small, 3)
+    check_transcript(transcribed(said), small, 3)
 
 
 @pytest.mark.slow
