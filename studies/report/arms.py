@@ -62,6 +62,8 @@ _KNOWN: dict[tuple[str, str], Look] = {
     ("gaussian-statistic", "median-of-means"): Look("Gaussian on sums, median of means", GREEN, "<"),
     ("gaussian-statistic", "trimmed-mean"): Look("Gaussian on sums, trimmed mean", GREEN, ">", hollow=True),
     ("none", "zero"): ZERO,
+    ("none", "notebook-sgd"): Look("notebook's steps", BLACK, "*"),
+    ("randomized-response", "notebook-sgd"): Look("notebook's steps", ORANGE, "*"),
     ("k-randomized-response", "debiased-sgd"): Look("one choice, de-biased SGD", PURPLE, "s", hollow=True),
     ("k-randomized-response", "debiased"): Look("one choice, de-biased", PURPLE, "s"),
     ("k-randomized-response", "rr-mle"): Look("one choice, RR-MLE", ORANGE, "D"),

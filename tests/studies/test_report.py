@@ -19,6 +19,7 @@ from protocol.trust import Trust
 from studies.cli import main
 from studies.folder import Folder
 from studies.load import load
+from studies.load import tables as tables_of
 from studies.report import tables
 from studies.report.arms import HEADINGS, looks
 from studies.report.bounds import lower_bounds
@@ -29,6 +30,8 @@ from studies.results import METRICS
 from studies.run import run
 
 TOML = Path(__file__).parents[2] / "studies" / "toml"
+_RUN = {"study", "problem", "population", "grid", "arm"}
+RUNS = [path for path in sorted(TOML.glob("*.toml")) if tables_of(path).keys() <= _RUN]
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +136,14 @@ def test_arms_are_told_apart() -> None:
     assert len({look.label for look in found.values()}) == 4
     assert len({look.colour for look in list(found.values())[:3]}) == 3
     assert set(HEADINGS) == {*Trust, None}
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
+def test_every_arm_of_a_study_that_comes_along_has_a_name(path: Path) -> None:
+    """None is called by its mechanism and estimator, as an arm that nobody has thought of."""
+    arms = load(path).study.arms
+    named = looks(arms)
+    assert not [arm.name for arm in arms if named[arm.name].label.startswith(f"{arm.mechanism}, {arm.estimator}")]
 
 
 def test_every_known_arm_has_its_own_look(view: View) -> None:
