@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from protocol import links, numerics
-from server.mechanisms import gaussian
+from protocol import gaussian, links, numerics
 
 MODULES = (links, gaussian)
 CALLED = sorted({name for module in MODULES for name, found in vars(module).items() if isinstance(found, np.ufunc)})
