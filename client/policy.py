@@ -36,7 +36,8 @@ class Policy:
     bounds a trust in CLEAR. `ties_public` declares that it is no secret which labels are ties: then a task under a
     claim may leave them out.
 
-    Raises ValueError for a bound that is not positive.
+    Raises ValueError for a bound that is not positive, and for levels beside a trust in CLEAR: clear labels are above
+    every level, and refusing only those whose level it is would tell who has an answer.
     """
 
     trusts: frozenset[Trust] = frozenset({Trust.LOCAL})
@@ -59,6 +60,8 @@ class Policy:
                 raise ValueError(f"expected {name} > 0 and finite, got {value}")
         if any(not (level.is_finite() and level > 0) for _, level in self.levels) or self.pick not in PICKS:
             raise ValueError(f"expected levels > 0 and finite, and pick out of {PICKS}, got {self.pick!r}")
+        if self.levels and Trust.CLEAR in self.trusts:
+            raise ValueError("expected no trust in clear beside levels of labelers: clear labels are above every level")
 
     @property
     def capped(self) -> bool:

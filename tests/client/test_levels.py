@@ -20,6 +20,7 @@ from protocol.codec import decode_reply, encode_task
 from protocol.messages import Code, Mechanism, Refusal, Report, Runs, Task
 from protocol.privacy import Unit
 from protocol.terms import share
+from protocol.trust import Trust
 
 Refuse = Callable[..., Code]
 ANN, BOB, CEM = [0, 1], [2, 4], [5]  # rows of labels in `votes`: row 3 repeats row 0
@@ -98,6 +99,14 @@ def test_nothing_is_asked_of_a_labeler_beyond_its_level(
     assert refusal(node, task) is Code.EPSILON_ABOVE_CAP
     assert read_entries(desk.ledger_path) == []
     assert set(levels(reports(node, replace(task, rows=Runs.of(BOB + CEM)))).values()) == {Decimal(offered[0])}
+
+
+def test_levels_and_clear_labels_do_not_go_together() -> None:
+    """Clear labels would be above every level, and whom a clear task is refused for would tell who has an answer."""
+    with pytest.raises(ValueError, match="expected no trust in clear beside levels"):
+        policy(trusts=frozenset({Trust.LOCAL, Trust.CLEAR}))
+    with pytest.raises(ValueError, match="expected no trust in clear beside levels"):
+        Policy.parse({"trust": ["clear"], "label_cap": "unlimited", "levels": {"ann": Decimal("0.5")}})
 
 
 def test_a_level_bounds_what_a_labeler_pays_together_where_labelers_are_protected(
