@@ -77,6 +77,8 @@ def _check_record(task: Task) -> None:
         raise ValueError(
             "expected drawn features where records are protected: those of a file travel in the task for all to see"
         )
+    if task.rows is not None and task.rows.count < task.n:
+        raise ValueError(f"expected all {task.n} rows, for which the noise of records is made, got {task.rows.count}")
     if task.problem.model != "btl":
         raise ValueError(f"expected the model btl, for which records are protected, got {task.problem.model}")
 

@@ -15,7 +15,7 @@ from client.labeler import answer
 from client.ledger import DiskLedger
 from client.policy import Policy
 from protocol.codec import decode_reply, encode_task
-from protocol.messages import Code, Coins, Mechanism, Refusal, Task
+from protocol.messages import Code, Coins, Mechanism, Refusal, Runs, Task
 from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.strict import StudyError
@@ -25,7 +25,7 @@ from protocol.trust import Trust
 from server.curator import LiveCurator, SimulatedCurator
 from server.estimators.newton import EstimationError
 from server.evidence import Heard, Server
-from server.mechanisms.standard import ApproximateMinimiser, Perturbation, noise_of
+from server.mechanisms.standard import ApproximateMinimiser, Perturbation, noise_of, record_delta_bound
 from server.outcome import Outcome, outcomes
 from server.private_estimate import _minimum, released_estimate
 from server.release import ReleaseLedger
@@ -98,6 +98,32 @@ def test_what_is_solved_is_the_perturbed_objective_with_shrunk_rows() -> None:
     assert 0.01 < np.linalg.norm(b) < 5  # normal numbers, whatever they are
     quiet = _minimum(design.rows, heard.collected.sums[0] - 0.5 * design.total, noise, b, math.inf)
     np.testing.assert_allclose(quiet.u, found.u, atol=1e-9)
+
+
+def test_how_long_the_curator_searched_stays_with_it() -> None:
+    """Steps and the last decrement depend on records, and the claim covers the estimate alone."""
+    study = study_of(RECORD_ARMS[0], repetitions=1)
+    room, task = in_process(study, THETA, 1), task_of(study)
+    heard = listen([task], room.ask)[task]
+    found = released_estimate(room.server, heard, room.server.designs(study.problem, 2000, 0)).estimate
+    assert found.iterations == 0 and math.isnan(found.decrement)
+
+
+def test_noise_for_all_rows_is_not_claimed_for_fewer() -> None:
+    """With 50 of 2000 rows the ridge is worth 50/2000 of what the noise was made for: delta is 0.4 and not 1e-5."""
+    study = study_of(RECORD_ARMS[0], repetitions=1)
+    room, task = in_process(study, THETA, 1), task_of(study)
+    noise, radius = noise_of(task, task.menu[0]), task.menu[0].get("radius")
+    assert isinstance(noise, Perturbation) and radius is not None
+    kept, lost = (record_delta_bound(4.0, noise, n, float(radius)) for n in (2000, 50))
+    assert kept <= 1e-5 and lost > 0.4
+    part = replace(task, rows=Runs.of(range(50)))
+    with pytest.raises(StudyError, match=r"expected all 2000 rows, .* got 50"):
+        listen([part], room.ask)
+    heard = listen([task], room.ask)[task]
+    few = replace(heard, collected=replace(heard.collected, rows=np.arange(50)))
+    with pytest.raises(ValueError, match=r"expected all 2000 rows, .* got 50"):
+        released_estimate(room.server, few, room.server.designs(study.problem, 2000, 0))
 
 
 def test_a_minimiser_that_is_not_reached_is_refused() -> None:
