@@ -52,6 +52,8 @@ def read_rankings(records: Records, columns: RankingColumns) -> tuple[tuple[Rank
     form = columns.form
     read = _long if form == LONG else _wide if form == WIDE else _best_worst
     every = tuple(read(records, columns))
+    if form == LONG and columns.wanted.unranked is None:
+        _require_one_set(records, every)
     found = tuple(ranking for ranking in every if len(ranking.items) > 1)
     if not found:
         raise SourceError(f"{records.path}: expected at least one ranking of two items, got none")
@@ -78,6 +80,22 @@ def _long(records: Records, columns: RankingColumns) -> Iterator[Ranking]:
                 )
             seen[names[place]] = ranks[place]
         yield _ranking(columns, owner if owners else f"ranking {question}", question, seen, places[0])
+
+
+def _require_one_set(records: Records, rankings: Sequence[Ranking]) -> None:
+    """Where nobody said what items without a line are, all rankings must have lines for the same items.
+
+    Else which items a ranking holds, and so what is public of it, could be which ones its labeler cared to rank.
+    Raises SourceError.
+    """
+    for ranking in rankings:
+        if ranking.items != rankings[0].items:
+            raise SourceError(
+                f"{records.where(ranking.place)}: expected a line for the same items in every ranking, got other items "
+                "here: an item without a line may be one that was offered and not ranked, which is an answer. Where "
+                "lines name all that was offered, say so: --unranked absent; else add the missing ones with an empty "
+                "rank, and say --unranked last"
+            )
 
 
 def _wide(records: Records, columns: RankingColumns) -> Iterator[Ranking]:

@@ -18,7 +18,7 @@ GUESSED = RankingWanted()
 TRIADS = RankingWanted(items=("variety_a", "variety_b", "variety_c"))
 REAL = {
     "salad_wide.csv": (RankingWanted("wide"), 32, 4, 4),
-    "nascar_2002_long.csv": (RankingWanted(labeler="none"), 36, 43, 87),
+    "nascar_2002_long.csv": (RankingWanted(labeler="none", unranked="absent"), 36, 43, 87),
     "beans_triadic.csv": (TRIADS, 842, 3, 10),
     "breadwheat_triadic.csv": (RankingWanted(best="overall_best"), 493, 3, 16),
 }
@@ -124,11 +124,22 @@ def test_items_without_a_rank(tmp_path: Path) -> None:
 
 def test_rows_of_different_sizes(tmp_path: Path) -> None:
     lines = ("judge,item,rank", "ann,x,1", "ann,y,2", "ann,z,3", "bob,x,2", "bob,w,1")
-    table = read(tmp_path, *lines)
+    table = read(tmp_path, *lines, wanted=RankingWanted(unranked="absent"))
     assert isinstance(table, ChoiceTable)
     assert sorted(table.sizes.tolist()) == [2, 3]
     assert table.problem.sizes is not None
     assert {(owner, value) for owner, _, value in rows(table)} == {("ann", 0), ("bob", 0)}
+
+
+def test_which_items_have_a_line_is_no_answer_before_the_holder_says_so(tmp_path: Path) -> None:
+    """Lists of the best two: their lines would publish who is among them, whatever the ranks do."""
+    lines = ("judge,item,rank", "ann,x,1", "ann,y,2", "bob,x,2", "bob,z,1")
+    for what in ("top", "pair"):
+        with pytest.raises(SourceError, match=r"line 4: expected a line for the same items in every ranking"):
+            read(tmp_path, *lines, what=what)
+    whole = ("judge,item,rank", "ann,x,1", "ann,y,2", "ann,z,", "bob,x,2", "bob,y,", "bob,z,1")
+    table = read(tmp_path, *whole, wanted=RankingWanted(unranked="last"))
+    assert {items for _, items, _ in rows(table)} == {("x", "y", "z")}
 
 
 def test_tied_ranks_are_ties_of_pairs_and_no_top(tmp_path: Path) -> None:
