@@ -110,12 +110,12 @@ def read_file(args: argparse.Namespace) -> "Table":
 
     path = Path(args.file)
     if not path.is_file():
-        raise StudyError(f"{path}: expected a file of comparisons, found none")
+        raise StudyError(f"{path}: expected a file of comparisons, {_instead(path)}")
     chosen = _names(args.features_columns)
     if chosen is not None and args.features is None:
         raise StudyError("--features-columns: expected --features with it")
     if args.features is not None and not Path(args.features).is_file():
-        raise StudyError(f"--features: {args.features}: expected a file, found none")
+        raise StudyError(f"--features: {args.features}: expected a file, {_instead(Path(args.features))}")
     try:
         features = None if args.features is None else read_item_features(Path(args.features), chosen)
         records = read_records(path)
@@ -128,6 +128,10 @@ def read_file(args: argparse.Namespace) -> "Table":
         raise StudyError(printable(f"{error}{hint}")) from None
     except SourceError as error:
         raise StudyError(printable(str(error))) from None
+
+
+def _instead(path: Path) -> str:
+    return "got a folder: name a file in it" if path.is_dir() else "found none"
 
 
 def tell(table: "Table", wanted: "Wanted", private: bool = True) -> None:

@@ -24,6 +24,7 @@ and delta of a labeler protect all of their labels together, and at a delta of 1
 ledger shows every release, and what they cost together as if all were about the same labels: claims added, and the same
 noise counted as Gaussian, at the same delta, which says more. Answers and sums stay in the file."""
 MOST_LABELERS = 20  # in the terminal; JSON has all of them
+LEFT = ("task", "trust", "unit", "mechanism", "labeler", "coins")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -151,7 +152,7 @@ def _instead(path: Path) -> str:
 
 
 def _show(content: dict[str, Any]) -> None:
-    from studies.terminal import print_line, print_table
+    from studies.terminal import print_entries, print_line
 
     print_line(content.pop("kind"))
     for name, entries in content.items():
@@ -160,22 +161,29 @@ def _show(content: dict[str, Any]) -> None:
             if name != "together":
                 print_line(f"No {name} yet.")
             continue
-        cells = [[_cell(key, value) for key, value in entry.items()] for entry in shown]
-        print_table(list(entries[0]), cells, left=("task", "trust", "unit", "mechanism", "labeler", "coins"))
+        columns = [key for key in entries[0] if any(entry[key] is not None for entry in shown)]
+        cells = [[_cell(key, entry[key]) for key in columns] for entry in shown]
+        print_entries(columns, cells, LEFT)
         if len(shown) < len(entries):
             print_line(f"{len(entries)} {name} in all; --json shows every one.")
 
 
 def _cell(key: str, value: Any) -> str:
     """A value in few characters: ids are cut to what a person can compare, budgets rounded up."""
-    from studies.terminal import rounded_up
+    from studies.terminal import rounded_up, small
 
     if value is None:
         return "-"
-    if key == "level" or "epsilon" in key or "delta" in key:
+    if "delta" in key:
+        return small(Decimal(value))
+    if key == "level" or "epsilon" in key:
         return rounded_up(Decimal(value))
     if key == "task":
         return str(value[:12])
+    if key == "mechanism":  # levels have columns of their own
+        name, *parameters = value.split()
+        told = (word.split("=") for word in parameters if not word.startswith(("epsilon=", "delta=")))
+        return " ".join((name, *(f"{word}={float(number):.4g}" for word, number in told)))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -19,7 +19,7 @@ from protocol.trust import Trust
 from server.estimators.newton import EstimationError
 from studies.fit.request import AUTO, BALL, WAYS, Request
 from studies.fit.round import Fit, fit
-from studies.fit.show import guarantee, scores
+from studies.fit.show import SHARED, guarantee, places, scores
 from studies.terminal import print_line, print_table
 
 HELD_OUT = 5  # one in so many
@@ -170,13 +170,15 @@ def show_comparison(found: Comparison) -> None:
     _print_not_private()
     estimates: list[NDArray[np.float64]] = [scores(row.found) for row in found.rows]
     table = found.rows[0].found.table
-    order = sorted(range(len(table.items)), key=lambda item: (-estimates[0][item], table.items[item]))
-    places = [_places(values) for values in estimates]
+    ranks = [places(values) for values in estimates]
+    order = sorted(range(len(table.items)), key=lambda item: (ranks[0][item], table.items[item]))
     cells = [
-        (table.items[item], *(f"{v[item]:+.3f} ({p[item]})" for v, p in zip(estimates, places, strict=True)))
+        (table.items[item], *(f"{v[item]:+.3f} ({p[item]})" for v, p in zip(estimates, ranks, strict=True)))
         for item in order
     ]
     print_table(("item", *(f"{trust.label} (rank)" for trust in TRUSTS)), cells, left=["item"])
+    if any(len(np.unique(each)) < len(each) for each in ranks):
+        print_line(SHARED)
     what = "labelers" if found.by_labeler else "labels"
     lines = [
         (row.found.request.trust.label, _number(row.accuracy), _number(row.correlation), guarantee(row.found))
@@ -221,12 +223,6 @@ def comparison_as_json(found: Comparison) -> str:
 
 def _print_not_private() -> None:
     print_line(NOT_PRIVATE, style="yellow")
-
-
-def _places(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    places = np.empty(len(values), dtype=np.int64)
-    places[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
-    return places
 
 
 def _number(value: float) -> str:

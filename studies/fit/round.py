@@ -167,5 +167,15 @@ def warnings(table: Described, outcome: Outcome) -> tuple[str, ...]:
             "groups mean nothing"
         )
     if outcome.hit_boundary:
-        found.append("the scores lie on the ball: the answers alone would spread them further")
+        found.append(f"the scores lie on the ball: the answers alone would spread them further{_advice(outcome)}")
     return tuple(found)
+
+
+def _advice(outcome: Outcome) -> str:
+    """What helps where noise, and not the answers, spreads scores: an estimator that reads the same reports."""
+    if outcome.arm.trust is not Trust.LOCAL or outcome.arm.estimator == "rr-map":
+        return ""
+    return (
+        ". So its radius says how far apart they are, and there is no interval: with few answers --estimator rr-map is "
+        "better, whose prior keeps scores small where reports say little; it reads the same reports and costs nothing"
+    )

@@ -13,10 +13,13 @@ from protocol.trust import SIGHT
 from studies.fit.round import Fit
 from studies.terminal import print_line, print_table, rounded_up
 
+SAME = 1e-9  # far below what a table shows, far above where solvers stop
+SHARED = "Items of one rank have equal scores; the next rank counts them."
+
 
 @dataclass(frozen=True)
 class Line:
-    """One item of a ranking; low and high are None where no interval is valid."""
+    """One item of a ranking; low and high are None where no interval is valid. Equal estimates share a rank."""
 
     rank: int
     item: str
@@ -32,20 +35,33 @@ def ranking(found: Fit) -> list[Line]:
     assert found.task.rows is not None
     asked = table.pairs[found.task.rows.numbers()]
     comparisons = np.bincount(asked[asked >= 0], minlength=len(table.items))
-    order = sorted(range(len(table.items)), key=lambda item: (-estimates[item], table.items[item]))
+    ranks = places(estimates).tolist()
+    order = sorted(range(len(table.items)), key=lambda item: (ranks[item], table.items[item]))
     # An item that is described by features has no interval of its own: that of its score needs all covariances.
     low, high = (None, None) if table.features is not None else (outcome.ci_low, outcome.ci_high)
     return [
         Line(
-            rank=rank,
+            rank=ranks[item],
             item=table.items[item],
             estimate=float(estimates[item]),
             low=None if low is None else float(low[item]),
             high=None if high is None else float(high[item]),
             comparisons=int(comparisons[item]),
         )
-        for rank, item in enumerate(order, start=1)
+        for item in order
     ]
+
+
+def places(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Ranks, 1 for the highest score; equal scores share the better one, and the next lower score counts them: 1, 1, 3.
+
+    Scores are equal that no solver tells apart.
+    """
+    order = np.argsort(-estimates, kind="stable")
+    lower = np.append(True, -np.diff(estimates[order]) > SAME)
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = np.maximum.accumulate(np.where(lower, np.arange(1, len(order) + 1), 1))
+    return found
 
 
 def scores(found: Fit) -> NDArray[np.float64]:
@@ -73,8 +89,10 @@ def coefficients(found: Fit) -> list[dict[str, object]]:
 
 def show(found: Fit) -> None:
     """Print the ranking, the guarantee, and what the labels paid."""
-    columns = ("rank", "item", "estimate", "95 % interval", "comparisons")
-    print_table(columns, map(_cells, ranking(found)), left=["item"])
+    columns, lines = ("rank", "item", "estimate", "95 % interval", "comparisons"), ranking(found)
+    print_table(columns, map(_cells, lines), left=["item"])
+    if len({line.rank for line in lines}) < len(lines):
+        print_line(SHARED)
     if weights := coefficients(found):
         cells = [
             (line["feature"], f"{line['estimate']:+.4g}", _interval(line["low"], line["high"])) for line in weights

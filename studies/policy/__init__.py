@@ -27,7 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class, parser.epilog = argparse.RawDescriptionHelpFormatter, EXAMPLES
     parser.add_argument("study", metavar="STUDY", help="a policy study (TOML)")
     parser.add_argument("--out", metavar="DIR", required=True, help="folder for the results")
-    parser.add_argument("--on", choices=["in-process", "simulation", "deployment"], default="in-process")
+    parser.add_argument(
+        "--on",
+        choices=["in-process", "simulation", "deployment"],
+        default="in-process",
+        help="runtime: in-process (default); simulation and deployment are Flower's",
+    )
     parser.add_argument("--clients", metavar="K", type=int, default=1, help="clients that share the rows (1)")
     parser.add_argument("--resume", action="store_true", help="go on where an earlier run stopped")
     parser.add_argument("--overwrite", action="store_true", help="delete earlier results in DIR and start again")

@@ -1,5 +1,6 @@
 """The command line: exit codes, messages, and a help that does not keep people waiting."""
 
+import argparse
 import re
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from studies.cli import main
+from studies.cli import _parser, main
 
 ROOT = Path(__file__).parents[2]
 FEW = ("--set", "study.repetitions=2", "--set", "grid.n=[150]", "--jobs", "1")
@@ -36,6 +37,20 @@ def test_help_loads_no_library() -> None:
 def test_every_command_shows_an_example(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of(*words) == 0
     assert f"halftruth {words[0]} " in capsys.readouterr().out.split("examples:")[1]
+
+
+COMMANDS = ("run", "report", "fit", "federate", "policy", "attack", "node", "data split", "plan", "ledger show")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_argument_has_a_help_text(command: str) -> None:
+    parser = _parser(command.split())
+    for word in command.split():
+        (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+        assert word in commands.choices
+        parser = commands.choices[word]
+    assert len(parser._actions) > 1
+    assert not [action.dest for action in parser._actions if not action.help]
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from client.sources.columns import Wanted
 from client.sources.loading import read_table
 from studies.cli import main
+from studies.fit.show import SHARED, places
 
 ROOT = Path(__file__).parents[2]
 ROWS = ("r1,x,y,x", "r1,y,z,y", "r1,x,z,z", "r1,x,y,y", "r2,x,y,y", "r2,y,z,z", "r3,z,x,tie", "r3,x,y,x", "r4,z,y,y")
@@ -132,6 +133,42 @@ def test_items_with_names_like_answers_are_told(tmp_path: Path, capsys: pytest.C
     run(capsys, write(tmp_path, "r1,a,b,a", "r2,b,c,b"), *LOCAL, "--state", tmp_path / "state")
     main(["fit", str(tmp_path / "votes.csv"), *LOCAL, "--state", str(tmp_path / "state")])
     assert "Read as items, not as answers: a, b\n" in capsys.readouterr().err
+
+
+EVEN = ("r1,x,y,x", "r2,y,x,y", "r3,x,z,x", "r4,y,z,y")
+
+
+def test_equal_scores_share_a_rank_and_the_next_counts_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    votes = write(tmp_path, *EVEN)
+    words = (votes, "--trust", "clear", "--bound", "2")
+    assert [(line["rank"], line["item"]) for line in run(capsys, *words)["ranking"]] == [(1, "x"), (1, "y"), (3, "z")]
+    assert main(["fit", *map(str, words)]) == 0
+    assert SHARED in capsys.readouterr().out
+    assert main(["fit", str(votes), "--compare", "--epsilon", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "(3)" in said and said.count("(1)") >= 2 and "(2)" not in said.splitlines()[3] and SHARED in said
+    assert main(["fit", str(write(tmp_path, *ROWS)), "--trust", "clear"]) == 0
+    assert SHARED not in capsys.readouterr().out
+
+
+def test_ranks_by_scores() -> None:
+    assert places(np.array([0.5, 2.0, 0.5, 2.0 + 1e-12, -1.0, 0.5])).tolist() == [3, 1, 3, 1, 6, 3]
+    assert places(np.array([3.0, 2.0, 1.0])).tolist() == [1, 2, 3]
+
+
+def test_a_fit_on_the_ball_advises_a_prior_where_it_costs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Noise of few answers drives RR-MLE to the ball; the same reports have an inner estimate under a prior."""
+    votes = write(tmp_path, *EVEN)
+    words = (votes, "--trust", "local", "--epsilon", "0.1", "--state", tmp_path / "state")
+    found = run(capsys, *words)
+    assert found["hit_boundary"] and found["ranking"][0]["low"] is None
+    assert any("--estimator rr-map" in warning for warning in found["warnings"])
+    other = run(capsys, *words, "--estimator", "rr-map")
+    assert not other["hit_boundary"] and other["charged_labels"] == 0 and other["ranking"][0]["low"] is not None
+    clear = run(capsys, votes, "--trust", "clear", "--bound", "0.01")
+    assert any(warning.endswith("spread them further") for warning in clear["warnings"])
 
 
 def test_a_state_folder_below_a_file_is_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

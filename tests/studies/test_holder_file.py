@@ -44,6 +44,12 @@ def test_two_ways_to_read_the_items_are_not_decided_for_the_holder(
     assert not (tmp_path / "state").exists()
 
 
+def test_a_folder_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["fit", str(tmp_path)], ["fit", str(write(tmp_path)), "--features", str(tmp_path)]):
+        assert main([*words, "--trust", "clear"]) == 2
+        assert "got a folder: name a file in it" in capsys.readouterr().err
+
+
 def test_flags_name_columns_and_the_holder_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     local = ("--trust", "local", "--epsilon", "1", "--state", str(tmp_path / "state"))
     found, told = fit(capsys, write(tmp_path), *local, *ITEMS)

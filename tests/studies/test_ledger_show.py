@@ -1,6 +1,7 @@
 """`halftruth ledger show`: recognises both ledgers, shows charges, never answers."""
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 
@@ -67,9 +68,24 @@ def test_a_person_reads_tables(state: Path, capsys: pytest.CaptureFixture[str]) 
     said = capsys.readouterr().out
     assert "randomized-response" in said
     assert "gaussian-statistic" in said
-    assert "0.0000838905609894" in said
+    assert "8.39e-5" in said  # rounded up; JSON has every digit
     assert "\x1b[31m" not in said
     assert (state / "ledger.sqlite").read_bytes() == before
+
+
+@pytest.mark.parametrize("width", ["80", "160"])
+def test_no_name_is_cut(
+    state: Path, width: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a terminal is narrow: rich takes its width, and that there is one, from the environment."""
+    monkeypatch.setenv("COLUMNS", width)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    for name, mechanism in (("ledger.sqlite", "randomized-response"), ("curator.sqlite", "gaussian-statistic-clipped")):
+        assert main(["ledger", "show", str(state / name)]) == 0
+        said = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+        assert ("task: " in said) == (width == "80")
+        assert mechanism in said and "…" not in said
+        assert max(map(len, said.splitlines())) <= int(width)
 
 
 def test_budgets_are_rounded_up_for_a_person_and_exact_in_json(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
