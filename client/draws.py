@@ -40,6 +40,9 @@ class Draws(Protocol):
     def steps(self, rows: Rows, count: int) -> Words:
         """`count` words for each row, which shuffle choices; shape (count, rows)."""
 
+    def vectors(self, rows: Rows, count: int) -> Words:
+        """`count` words for each row, which randomise its numbers; shape (rows, count)."""
+
 
 class AddressedDraws:
     """Coins of a simulation: reproducible, independent of how rows are split; they protect nobody.
@@ -56,6 +59,7 @@ class AddressedDraws:
         self._escalations = Address(seed, Stream.ESCALATION, n, repetition, round)
         self._ties = Address(seed, Stream.LABELS, n, repetition, round)
         self._steps = Address(seed, Stream.SUBSETS, n, repetition, round * MOST_STEPS)
+        self._numbers = Address(seed, Stream.NUMBERS, n, repetition, round)
 
     def lanes(self, rows: Rows) -> NDArray[np.uint16]:
         """The row's lane; rows in increasing order."""
@@ -79,6 +83,16 @@ class AddressedDraws:
             raise ValueError(f"expected at most {MOST_STEPS} steps, got {count}")
         places = [replace(self._steps, round=self._steps.round + step) for step in range(count)]
         return np.array([_words(place, rows) for place in places], dtype=np.uint64).reshape(count, len(rows))
+
+    def vectors(self, rows: Rows, count: int) -> Words:
+        """Words r count, ..., r count + count - 1 of stream NUMBERS for row r; rows in increasing order."""
+        if count < 1:
+            raise ValueError(f"expected at least 1 word a row, got {count}")
+        result = np.empty((len(rows), count), dtype=np.uint64)
+        for part, first, last in _near(rows, FAR // count):
+            held = words(self._numbers, first * count, (last - first + 1) * count).reshape(-1, count)
+            result[part] = _pick(held, rows[part], first)
+        return result
 
 
 class SecretDraws:
@@ -104,6 +118,11 @@ class SecretDraws:
         drawn = np.frombuffer(os.urandom(8 * count * len(rows)), dtype="<u8").astype(np.uint64, copy=False)
         return drawn.reshape(count, len(rows))
 
+    def vectors(self, rows: Rows, count: int) -> Words:
+        """Fresh bits; the rows only say how many."""
+        drawn = np.frombuffer(os.urandom(8 * count * len(rows)), dtype="<u8").astype(np.uint64, copy=False)
+        return drawn.reshape(len(rows), count)
+
 
 def _words(address: Address, rows: Rows) -> Words:
     """Word r of a sequence for each row r; rows in increasing order."""
@@ -113,12 +132,12 @@ def _words(address: Address, rows: Rows) -> Words:
     return result
 
 
-def _near(rows: Rows) -> list[tuple[slice, int, int]]:
-    """Increasing rows, split where they are far apart: (part, first row, last row)."""
+def _near(rows: Rows, far: int = FAR) -> list[tuple[slice, int, int]]:
+    """Increasing rows, split where they are more than `far` apart: (part, first row, last row)."""
     if not len(rows):
         return []
-    dense = rows[-1] - rows[0] < FAR + len(rows)
-    cuts = [] if dense else (np.flatnonzero(np.diff(rows) > FAR) + 1).tolist()
+    dense = rows[-1] - rows[0] < far + len(rows)
+    cuts = [] if dense else (np.flatnonzero(np.diff(rows) > far) + 1).tolist()
     edges = [0, *cuts, len(rows)]
     return [(slice(a, b), int(rows[a]), int(rows[b - 1])) for a, b in pairwise(edges)]
 

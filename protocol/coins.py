@@ -32,6 +32,8 @@ class Stream(IntEnum):
     PAIRS = 10
     SUBSETS = 11
     LEVELS = 12
+    NUMBERS = 13
+    RECORDS = 14
 
 
 @dataclass(frozen=True)
