@@ -10,12 +10,8 @@ from typing import Any
 from client.labeler import ENTROPY, Node
 from client.ledger import DiskLedger, MemoryLedger
 from client.policy import Policy
-from client.sources.columns import Wanted
-from client.sources.item_features import read_item_features
-from client.sources.loading import EVERY_ROW, read_items, read_table
-from client.sources.outcomes import codes
 from client.sources.synthetic import synthetic
-from client.sources.table import Table
+from client.table_file import TABLE_KEYS, TableFile, parse_table_file, path_at
 from protocol import runconfig, strict
 from protocol.runconfig import Config
 from protocol.store import FeatureStore
@@ -23,8 +19,6 @@ from protocol.strict import StudyError
 from protocol.study import MOST
 
 LARGEST_SEED = (1 << 128) - 1
-COLUMN_KEYS = ("labeler", "item_a", "item_b", "winner", "loser", "row", "coding")
-TABLE_KEYS = ("file", "public", "items", "features", "features_columns", "questions", *COLUMN_KEYS)
 
 
 class NodeFileError(ValueError):
@@ -37,27 +31,6 @@ class SyntheticLabels:
 
     client: int
     clients: int
-
-
-@dataclass(frozen=True)
-class TableFile:
-    """A file of comparisons; `public` declares that its labels are no secret.
-
-    `columns` says what stands where; `items` is the list that numbers a federation's items, `features` describes them.
-    """
-
-    file: Path
-    public: bool
-    columns: Wanted = EVERY_ROW
-    items: Path | None = None
-    features: Path | None = None
-    features_columns: tuple[str, ...] | None = None
-
-    def read(self) -> Table:
-        """The table of this file. Raises SourceError."""
-        items = None if self.items is None else read_items(self.items)
-        features = None if self.features is None else read_item_features(self.features, self.features_columns)
-        return read_table(self.file, self.public, self.columns, items, features)
 
 
 @dataclass(frozen=True)
@@ -92,6 +65,8 @@ def read_node(path: Path) -> NodeFile:
                   kind = "table", file = PATH, public = false, items = PATH, features = PATH, features_columns = [NAME]
                   labeler = NAME, item_a = NAME, item_b = NAME, winner = NAME, loser = NAME, row = NAME, questions = [],
                   coding = "names" | "sides" | "1/0/-1" (FIRST/TIE/SECOND) | "1/0" (FIRST/SECOND): what winner holds
+                  or of rankings: ranking = "long" | "wide" | "best-worst", ranking_as = "top" | "pair" | "pairs:M",
+                  item_columns = [NAME], rank = NAME, best = NAME, worst = NAME, unranked = "absent" | "last"
     [policy]      as client.policy.Policy.parse
     [superlink]   address = "HOST:PORT", insecure = true | root_certificates = PATH, key = PATH
     ```
@@ -154,7 +129,7 @@ def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
         path=path,
         entropy=entropy,
         seed=strict.integer(head["seed"], "[node] seed", 0, LARGEST_SEED) if "seed" in head else None,
-        ledger=_path(head, "ledger", "[node]", path.parent),
+        ledger=path_at(head, "ledger", "[node]", path.parent),
         source=source,
         policy=policy,
         superlink=_superlink(top["superlink"], path.parent) if "superlink" in top else None,
@@ -162,34 +137,13 @@ def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
 
 
 def _source(content: Any, folder: Path) -> SyntheticLabels | TableFile:
-    keys = ("kind", "client", "clients", *TABLE_KEYS)
-    top = strict.table(content, "source", keys, ("kind",))
-    if strict.text(top["kind"], "[source] kind", ("synthetic", "table")) == "synthetic":
-        top = strict.table(content, "source", ("kind", "client", "clients"), ("client", "clients"))
-        clients = strict.integer(top["clients"], "[source] clients", 1, MOST)
-        return SyntheticLabels(strict.integer(top["client"], "[source] client", 0, clients - 1), clients)
-    top = strict.table(content, "source", ("kind", *TABLE_KEYS), ("file",))
-    file = _path(top, "file", "[source]", folder)
-    assert file is not None
-    named = {key: strict.text(top[key], f"[source] {key}") for key in COLUMN_KEYS if key in top}
-    if "coding" in named:
-        codes(named["coding"])
-    return TableFile(
-        file=file,
-        public=strict.boolean(top.get("public", False), "[source] public"),
-        columns=Wanted(**named, questions=_texts(top, "questions", empty=True)),
-        items=_path(top, "items", "[source]", folder),
-        features=_path(top, "features", "[source]", folder),
-        features_columns=_texts(top, "features_columns"),
-    )
-
-
-def _texts(table: Mapping[str, Any], key: str, empty: bool = False) -> tuple[str, ...] | None:
-    """A list of names; None where the key is not there."""
-    if key not in table or (empty and table[key] == []):
-        return None if key not in table else ()
-    place = f"[source] {key}"
-    return tuple(strict.text(item, place) for item in strict.sequence(table[key], place))
+    if not isinstance(content, Mapping) or "kind" not in content:
+        strict.table(content, "source", ("kind", "client", "clients", *TABLE_KEYS), ("kind",))
+    if strict.text(content["kind"], "[source] kind", ("synthetic", "table")) == "table":
+        return parse_table_file(content, folder)
+    top = strict.table(content, "source", ("kind", "client", "clients"), ("client", "clients"))
+    clients = strict.integer(top["clients"], "[source] clients", 1, MOST)
+    return SyntheticLabels(strict.integer(top["client"], "[source] client", 0, clients - 1), clients)
 
 
 def _superlink(content: Any, folder: Path) -> SuperLink:
@@ -201,15 +155,11 @@ def _superlink(content: Any, folder: Path) -> SuperLink:
     return SuperLink(
         address=strict.text(top["address"], "[superlink] address"),
         insecure=insecure,
-        root_certificates=_path(top, "root_certificates", "[superlink]", folder),
-        key=_path(top, "key", "[superlink]", folder),
+        root_certificates=path_at(top, "root_certificates", "[superlink]", folder),
+        key=path_at(top, "key", "[superlink]", folder),
     )
 
 
 def _present(table: Mapping[str, Any], key: str, place: str, wanted: bool, when: str) -> None:
     if (key in table) != wanted:
         raise StudyError(f"{place} {key}: expected it exactly {when}, found {'one' if key in table else 'none'}")
-
-
-def _path(table: Mapping[str, Any], key: str, place: str, folder: Path) -> Path | None:
-    return folder / strict.text(table[key], f"{place} {key}") if key in table else None

@@ -5,7 +5,7 @@ A row has K choices; its block is relative to the first: x_k = phi_k - phi_0, so
 """
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,20 @@ def reduce_blocks(problem: Problem, x: Floats) -> Floats:
     if not problem.sum_zero:
         return x
     return project(x.reshape(-1, problem.dimension)).reshape(*x.shape[:2], problem.reduced_dimension)
+
+
+def of_choices(items: int, sets: NDArray[np.int32], features: NDArray[np.float64] | None) -> Problem:
+    """What a file of top choices asks: the score of each item, or the weights of their `features` (items, p).
+
+    `sets` (n, K) are numbers of items, -1 where a row has fewer than K. Raises ValueError as `Problem` does.
+    """
+    counts = np.asarray((sets >= 0).sum(axis=1), dtype=np.int32)
+    sizes, most = None if (counts == sets.shape[1]).all() else counts, sets.shape[1]
+    make = partial(Problem, bound=None, kind="choice", model="plackett-luce", choices=most, sizes=sizes)
+    if features is None:
+        return make(items, "items", sum_zero=True, design=sets)
+    phi = np.where((sets >= 0)[:, :, None], features[sets], 0.0)
+    return make(features.shape[1], "values", sum_zero=False, design=phi)
 
 
 def packed(problem: Problem) -> NDArray[np.float64] | NDArray[np.int32] | None:

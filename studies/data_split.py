@@ -2,22 +2,39 @@
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from client.sources.outcomes import MISSING, WRITTEN
+from client.sources.ranking_columns import RankingColumns
+from client.sources.ranking_labels import RankingAs
 from client.sources.table import Table
 from protocol import strict
 from protocol.decimals import canonical, decimal
 from protocol.privacy import Unit
 from protocol.strict import StudyError
+from protocol.terms import share
 from protocol.trust import SIGHT, Trust
 from studies.federate.facts import Terms, facts_of
 from studies.federate.folder import FEATURES, ITEMS, open_private, write_csv, write_facts, write_items
 from studies.fit.claim import UNITS, read_unit
-from studies.holder_file import FORMATS, add_column_arguments, read_file, tell, wanted
+from studies.fit.ranking import check_asked
+from studies.holder_file import (
+    FORMATS,
+    RANKINGS,
+    add_column_arguments,
+    add_ranking_arguments,
+    read_file,
+    tell,
+    wanted,
+)
+from studies.split_rankings import HEADER as RANKING_HEADER
+from studies.split_rankings import RANKINGS as RANKINGS_FILE
+from studies.split_rankings import SOURCE as RANKING_COLUMNS
+from studies.split_rankings import ranking_lines
 
 EXAMPLES = f"""\
 examples:
@@ -25,21 +42,34 @@ examples:
   halftruth federate nodes/server --nodes nodes --trust local --epsilon 1
   halftruth data split votes.csv --nodes 4 --out nodes --trust central --unit labeler --cap 20
   halftruth data split matches.csv --nodes 2 --out nodes --labeler none --label-cap 2
+  halftruth data split rankings.csv --nodes 4 --out nodes --ranking wide --ranking-as pairs:3
   halftruth node --config nodes/node-0/node.toml        once its [superlink] says where the server is
 
 {FORMATS}
+
+{RANKINGS}
 
 DIR/node-0, node-1, ... get votes.csv, the rows of the node's labelers with their numbers in the whole file; items.csv,
 the public list of items, and features.csv where they are described; and node.toml, whose policy answers what --trust
 and --unit say and nothing else. DIR/server gets public facts, all that halftruth federate has to know: server.toml, the
 list of items, design.npy with the pairs of all rows, rows.npy with the rows that nodes send (under a claim one of each
 label, within the cap; in clear those with a winner), and with --unit labeler groups.npy, numbers that tell whose a row
-is. With --ties-public, and in clear, ties.npy says which rows are ties. Give each node its own folder, and nobody the
-others'."""
+is. With --ties-public, and in clear, ties.npy says which rows are ties. Of rankings a node gets rankings.csv, the whole
+rankings of its labelers, and answers what --ranking-as says; a label's cap is then a ranking's, and its comparisons
+share it. Give each node its own folder, and nobody the others'."""
 
 NODE, SERVER = "node-{}", "server"
 VOTES, NODE_FILE = "votes.csv", "node.toml"
 HEADER = ("row", "labeler", "item_a", "item_b", "winner", "question")
+COLUMNS = """\
+row = "row"
+labeler = "labeler"
+item_a = "item_a"
+item_b = "item_b"
+winner = "winner"
+coding = "sides"
+questions = ["question"]
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,24 +88,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--public-data", action="store_true", help="the labels are no secret")
     parser.add_argument("--ties-public", action="store_true", help="it is no secret which answers are ties")
     add_column_arguments(parser)
+    add_ranking_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Run `halftruth data split`: exit code 0 done; StudyError is wrong use or a file that does not read."""
     out, trust = strict.folder(Path(args.out), "--out"), Trust.parse(args.trust)
-    terms = Terms(trust, *read_unit(args, trust), args.ties_public)
-    policy = _policy(args, terms)
     if out.exists() and any(out.iterdir()):
         raise StudyError(f"--out: expected a new or empty folder, got {out}")
+    unit = read_unit(args, trust)
     table = read_file(args)
+    terms = Terms(trust, *unit, args.ties_public, _asked(args, table, trust, unit[0]))
+    policy = _policy(args, terms)
     if not 1 <= args.nodes <= len(table.labelers):
         raise StudyError(f"--nodes: expected 1..{len(table.labelers)}, the number of labelers, got {args.nodes}")
     tell(table, wanted(args))
     facts = facts_of(table, terms, args.nodes)
-    node = node_toml(policy, args.public_data, described=table.features is not None)
+    node = node_toml(policy, args.public_data, table.features is not None, terms.asked)
     for index, rows in enumerate(split(table, args.nodes)):
         folder = out / NODE.format(index)
-        _write_node(folder, table, rows, node)
+        _write_node(folder, table, rows, node, terms.asked)
         print(f"{folder}: {len(rows)} rows")
     write_facts(out / SERVER, facts)
     print(f"{out / SERVER}: public facts about {len(table.pairs)} rows")
@@ -96,9 +128,20 @@ def split(table: Table, nodes: int) -> list[NDArray[np.int64]]:
     return [np.flatnonzero(home[table.owners] == node) for node in range(nodes)]
 
 
-def node_toml(policy: str, public: bool, described: bool) -> str:
+def _asked(args: argparse.Namespace, table: Table, trust: Trust, unit: Unit) -> RankingAs | None:
+    """What each ranking answers; None for comparisons. Raises StudyError where that cannot be protected."""
+    if not isinstance(table.columns, RankingColumns):
+        return None
+    asked = RankingAs.parse(args.ranking_as or "top")
+    check_asked(asked, trust, unit, table)
+    return asked
+
+
+def node_toml(policy: str, public: bool, described: bool, asked: RankingAs | None = None) -> str:
     """A node file for the files beside it, with these lines of a policy."""
     features = f"features = {json.dumps(FEATURES)}\n" if described else ""
+    file = VOTES if asked is None else RANKINGS_FILE
+    columns = COLUMNS if asked is None else f"ranking_as = {json.dumps(str(asked))}\n{RANKING_COLUMNS}"
     return f"""\
 [node]
 entropy = "os"
@@ -106,16 +149,9 @@ ledger = "ledger.sqlite"        # what was spent, and what was answered: keep it
 
 [source]
 kind = "table"
-file = {json.dumps(VOTES)}
+file = {json.dumps(file)}
 items = {json.dumps(ITEMS)}
-{features}row = "row"
-labeler = "labeler"
-item_a = "item_a"
-item_b = "item_b"
-winner = "winner"
-coding = "sides"
-questions = ["question"]
-public = {json.dumps(public)}
+{features}{columns}public = {json.dumps(public)}
 
 [policy]
 {policy}
@@ -126,19 +162,27 @@ public = {json.dumps(public)}
 """
 
 
-def _write_node(folder: Path, table: Table, rows: NDArray[np.int64], node: str) -> None:
+def _write_node(folder: Path, table: Table, rows: NDArray[np.int64], node: str, asked: RankingAs | None) -> None:
     folder.mkdir(mode=0o700, parents=True)
+    if asked is None:
+        write_csv(folder / VOTES, HEADER, _votes(table, rows))
+    else:
+        own = set(rows.tolist())
+        lines = (line for start, lines in ranking_lines(table, asked) if start in own for line in lines)
+        write_csv(folder / RANKINGS_FILE, RANKING_HEADER, lines)
+    write_items(folder, table.items, table.feature_names, table.features)
+    with open_private(folder / NODE_FILE) as file:
+        file.write(node)
+
+
+def _votes(table: Table, rows: NDArray[np.int64]) -> Iterator[tuple[object, ...]]:
+    """The lines of a node's comparisons."""
     values, missing = table.values.reveal(), table.missing.reveal()
-    lines = []
     for place in rows.tolist():
         a, b = (table.items[item] for item in table.pairs[place].tolist())
         winner = WRITTEN[MISSING if missing[place] else int(values[place])]
         row, labeler = int(table.rows_held[place]), table.labelers[table.owners[place]]
-        lines.append((row, labeler, a, b, winner, table.questions[place]))
-    write_csv(folder / VOTES, HEADER, lines)
-    write_items(folder, table.items, table.feature_names, table.features)
-    with open_private(folder / NODE_FILE) as file:
-        file.write(node)
+        yield row, labeler, a, b, winner, table.questions[place]
 
 
 def _policy(args: argparse.Namespace, terms: Terms) -> str:
@@ -147,15 +191,16 @@ def _policy(args: argparse.Namespace, terms: Terms) -> str:
     if terms.unit is Unit.LABEL and args.labeler_cap is not None:
         raise StudyError("--labeler-cap: only --unit labeler has one: leave it out")
     labeler = args.labeler_cap or "1"
-    lines["label_cap"] = _cap(args.label_cap or labeler, "--label-cap")
+    sharing = terms.asked.pairs if terms.asked is not None and terms.unit is Unit.LABEL else 0
+    lines["label_cap"] = _cap(args.label_cap or labeler, "--label-cap", max(sharing, 1))
     if terms.unit is Unit.LABELER:
         lines["labeler_cap"] = _cap(labeler, "--labeler-cap")
     lines["ties_public"] = json.dumps(terms.ties_public)
     return "".join(f"{key} = {value}\n" for key, value in lines.items())
 
 
-def _cap(text: str, flag: str) -> str:
-    """A cap as TOML writes it."""
+def _cap(text: str, flag: str, sharing: int = 1) -> str:
+    """A cap as TOML writes it, or the part of it that each of so many labels has."""
     if text == "unlimited":
         return json.dumps(text)
     try:
@@ -164,4 +209,4 @@ def _cap(text: str, flag: str) -> str:
         raise StudyError(str(error)) from None
     if value <= 0:
         raise StudyError(f"{flag}: expected a number > 0 or unlimited, got {text!r}")
-    return canonical(value)
+    return canonical(value if sharing == 1 else share(value, sharing))

@@ -134,12 +134,16 @@ def _instead(path: Path) -> str:
     return "got a folder: name a file in it" if path.is_dir() else "found none"
 
 
-def tell(table: "Table", wanted: "Wanted", private: bool = True) -> None:
+def tell(table: "Table", wanted: "Wanted | RankingWanted", private: bool = True) -> None:
     """Say on the error stream what was read as what, and if `private` what nobody but the holder may know."""
-    from client.sources.columns import Columns
+    from client.sources.columns import Columns, Wanted
 
     columns, pairs = table.columns, isinstance(table.columns, Columns)
-    described = columns.describe(wanted) if isinstance(columns, Columns) else columns.describe()
+    if isinstance(columns, Columns):
+        assert isinstance(wanted, Wanted)
+        described = columns.describe(wanted)
+    else:
+        described = columns.describe()
     print(printable(f"Columns: {described}"), file=sys.stderr)
     if table.homonyms:
         print(printable(f"Read as items, not as answers: {', '.join(table.homonyms)}"), file=sys.stderr)

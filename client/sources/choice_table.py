@@ -4,13 +4,14 @@ Public are the items of each row, in the order of their names.
 """
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from client.sources import ProblemUnknown
 from client.sources.table import PrivateCounts, Table
+from protocol.choice_features import of_choices
 from protocol.messages import Task
 from protocol.problem import Problem
 
@@ -33,13 +34,7 @@ class ChoiceTable(Table):
 
         Raises ValueError for features beyond all scales.
         """
-        most = self.pairs.shape[1]
-        sizes = None if (self.sizes == most).all() else self.sizes
-        make = partial(Problem, bound=None, kind="choice", model="plackett-luce", choices=most, sizes=sizes)
-        if self.features is None:
-            return make(len(self.items), "items", sum_zero=True, design=self.pairs)
-        phi = np.where((self.pairs >= 0)[:, :, None], self.features[self.pairs], 0.0)
-        return make(self.features.shape[1], "values", sum_zero=False, design=phi)
+        return of_choices(len(self.items), self.pairs, self.features)
 
     def private_counts(self) -> PrivateCounts:
         """Counts that depend on labels: for the holder's terminal only."""
@@ -51,8 +46,16 @@ class ChoiceTable(Table):
 
     def check(self, task: Task) -> None:
         """The task's design must hold exactly this file's items, by name, for all rows that may be sent."""
-        super().check(task)
-        held, sizes = self.rows_held[self.rows_held < task.n], task.problem.sizes
-        own = self.sizes[: len(held)]
-        if not np.array_equal(own, np.full(len(held), task.problem.choices) if sizes is None else sizes[held]):
+        asked, own = task.problem, self.problem
+        if (asked.kind, asked.features, asked.dimension) != (own.kind, own.features, own.dimension):
+            raise ProblemUnknown(f"expected choices of {own.dimension} dimensions with features by {own.features}")
+        assert asked.design is not None and own.design is not None
+        held = self.rows_held[self.rows_held < task.n]
+        if task.n > len(asked.design):
+            raise ProblemUnknown("expected all rows that are asked for in the design")
+        sizes = np.full(len(held), asked.choices) if asked.sizes is None else asked.sizes[held]
+        if not np.array_equal(self.sizes[: len(held)], sizes):
             raise ProblemUnknown("expected exactly the sizes of this file's rows")
+        most = min(asked.choices, own.choices)  # other nodes may hold larger rows; beyond its size a row is empty
+        if not np.array_equal(asked.design[held, :most], own.design[: len(held), :most]):
+            raise ProblemUnknown("expected exactly the items of this file's rows")

@@ -26,7 +26,8 @@ class RankingWanted:
     """What a holder says of the columns of rankings; None leaves a guess.
 
     `items` is the column of items (long), or one column for each of them. `unranked` says what an item without a rank
-    is: ABSENT, it was not offered, which is public; LAST, it was, and stands below all that are ranked.
+    is: ABSENT, it was not offered, which is public; LAST, it was, and stands below all that are ranked. `row` names the
+    column of the global number of a ranking's first row, where a split wrote one.
     """
 
     form: str | None = None
@@ -37,6 +38,7 @@ class RankingWanted:
     worst: str | None = None
     questions: tuple[str, ...] | None = None
     unranked: str | None = None
+    row: str | None = None
 
 
 @dataclass(frozen=True)
@@ -105,11 +107,13 @@ def choose_ranking(path: Path, names: tuple[str, ...], wanted: RankingWanted) ->
     if questions is None:
         tables = (*QUESTIONS, *LISTS) if form == LONG else QUESTIONS
         questions = tuple(name for name in names if plain(name) in tables and name != owner)
-    others = tuple(name for name in (owner, rank, best, worst, *questions) if name is not None)
+    others = tuple(name for name in (owner, rank, best, worst, *questions, wanted.row) if name is not None)
     items = wanted.items or _items(header, form, others)
     found = [header.one(name) for name in (*others, *items)]
     if len(set(found)) != len(found):
-        raise header.error("different columns for labeler, items, ranks and questions", f"{', '.join(found)} from the")
+        raise header.error(
+            "different columns for labeler, items, ranks, questions and rows", f"{', '.join(found)} from the"
+        )
     if form == LONG and len(items) != 1:
         raise header.error(f"one column of items (--items NAME), not {', '.join(items)}")
     if form != LONG and len(items) < (2 if form == WIDE else FEWEST):

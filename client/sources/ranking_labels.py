@@ -4,12 +4,13 @@ A whole ranking is never randomised as one of K! values: at the same level that 
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from client.labels import Labels
 from client.sources.choice_table import ChoiceTable
@@ -59,9 +60,11 @@ def read_ranking_table(
     asked: RankingAs,
     features: ItemFeatures | None = None,
     records: Records | None = None,
+    items: tuple[str, ...] | None = None,
 ) -> Table:
     """Read and validate a file of rankings as a table of top choices, or of comparisons.
 
+    `items` numbers the items, in a federation as all its nodes do; else they are numbered by name.
     Raises SourceError for the first line that does not fit.
     """
     records = read_records(path) if records is None else records
@@ -71,7 +74,15 @@ def read_ranking_table(
         kind, answers = Table, list(_comparisons(rankings, asked.pairs))
     else:
         kind, answers = ChoiceTable, list(_tops(rankings, records, columns.form))
-    return _table(kind, (path, public, columns, dropped), answers, features)
+    rows = _rows(answers, records)
+    names = _names(rankings, records, items)
+    return _table(kind, (path, public, columns, dropped), answers, rows, names, features)
+
+
+def rows_of(ranking: Ranking, asked: RankingAs) -> int:
+    """How many rows a ranking has: one for its top choice, else one for each comparison that is asked."""
+    size = len(ranking.items)
+    return min(asked.pairs, size * (size - 1) // 2) if asked.pairs else 1
 
 
 def ranking_identity(ranking: Ranking) -> bytes:
@@ -135,14 +146,41 @@ def _comparisons(rankings: Iterable[Ranking], count: int) -> Iterable[_Answer]:
             yield _Answer(ranking, items, name, None if ranking.missing else value)
 
 
+def _rows(answers: Sequence[_Answer], records: Records) -> NDArray[np.int64]:
+    """Global row numbers: in order, or from the one that its file gives to each ranking. Raises SourceError."""
+    if answers[0].ranking.row < 0:
+        return np.arange(len(answers))
+    rows: list[int] = []
+    last: Ranking | None = None
+    for answer in answers:
+        starts = answer.ranking is not last
+        row, last = answer.ranking.row if starts else rows[-1] + 1, answer.ranking
+        if rows and row <= rows[-1]:
+            where = records.where(answer.ranking.place)
+            raise SourceError(f"{where}: expected a row number beyond the rows of the ranking before, got {row}")
+        rows.append(row)
+    return np.array(rows, dtype=np.int64)
+
+
+def _names(rankings: Sequence[Ranking], records: Records, items: tuple[str, ...] | None) -> tuple[str, ...]:
+    used = {name for ranking in rankings for name in ranking.items}
+    if items is None:
+        return tuple(sorted(used))
+    if unknown := used - set(items):
+        place, name = next((ranking.place, name) for ranking in rankings for name in ranking.items if name in unknown)
+        raise SourceError(f"{records.where(place)}: expected items of the public list, got {name!r}")
+    return items
+
+
 def _table(
     kind: type[Table],
     file: tuple[Path, bool, RankingColumns, int],
     answers: list[_Answer],
+    rows: NDArray[np.int64],
+    names: tuple[str, ...],
     features: ItemFeatures | None,
 ) -> Table:
     path, public, columns, dropped = file
-    names = tuple(sorted({name for answer in answers for name in answer.ranking.items}))
     number = {name: index for index, name in enumerate(names)}
     sets = np.full((len(answers), max(len(answer.items) for answer in answers)), -1, dtype=np.int32)
     for row, answer in enumerate(answers):
@@ -155,7 +193,7 @@ def _table(
         public=public,
         columns=columns,
         items=names,
-        rows_held=np.arange(len(answers)),
+        rows_held=rows,
         pairs=sets,
         dropped=dropped,
         features=None if features is None else features.of(names),

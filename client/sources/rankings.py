@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from client.sources.ranking_columns import ABSENT, LONG, WIDE, RankingColumns
 from client.sources.reading import Records, SourceError
+from protocol.study import MOST
 
 BELOW = 1 << 31  # the rank of what is not ranked
 Ranks = tuple[int, ...]
@@ -20,7 +21,7 @@ class Ranking:
     """One labeler's order of some items: `items` by name, and the rank of each, 1 the best, equal ones tied.
 
     A rank is `BELOW` where there is none; all of them are where the answer is missing. `place` is the record that an
-    error names.
+    error names, `row` the global number of its first row, -1 where the file numbers none.
     """
 
     owner: str = field(repr=False)
@@ -28,6 +29,7 @@ class Ranking:
     items: tuple[str, ...]
     ranks: Ranks = field(repr=False)
     place: int
+    row: int = -1
 
     @property
     def missing(self) -> bool:
@@ -45,9 +47,9 @@ def read_rankings(records: Records, columns: RankingColumns) -> tuple[tuple[Rank
     """All rankings of at least two items, and how many of fewer are left out. They stand in an order that no
     answer decides; ids are read as in comparisons.
 
-    Lines of wide files and of best and worst keep their order. Rankings of long files stand in the order of hashes of
-    (labeler, question): the order of their lines may follow from ranks. Raises SourceError for the first line that does
-    not fit.
+    Lines of wide files and of best and worst keep their order. Rankings of long files stand in the order of their rows,
+    or of hashes of (labeler, question): the order of their lines may follow from ranks.
+    Raises SourceError for the first line that does not fit.
     """
     form = columns.form
     read = _long if form == LONG else _wide if form == WIDE else _best_worst
@@ -57,7 +59,7 @@ def read_rankings(records: Records, columns: RankingColumns) -> tuple[tuple[Rank
     found = tuple(ranking for ranking in every if len(ranking.items) > 1)
     if not found:
         raise SourceError(f"{records.path}: expected at least one ranking of two items, got none")
-    return tuple(sorted(found, key=_hash)) if form == LONG else found, len(every) - len(found)
+    return tuple(sorted(found, key=_order)) if form == LONG else found, len(every) - len(found)
 
 
 def _long(records: Records, columns: RankingColumns) -> Iterator[Ranking]:
@@ -65,11 +67,11 @@ def _long(records: Records, columns: RankingColumns) -> Iterator[Ranking]:
     owners, questions = _who(records, columns), _questions(records, columns)
     if columns.labeler is None and not columns.questions:
         raise SourceError(f"{records.path}: expected columns that tell rankings apart: --labeler, or --question")
-    groups: dict[tuple[str, str], list[int]] = {}
-    for place, key in enumerate(zip(owners or [""] * len(records), questions, strict=True)):
+    groups: dict[tuple[str, str, int], list[int]] = {}
+    for place, key in enumerate(zip(owners or [""] * len(records), questions, _rows(records, columns), strict=True)):
         groups.setdefault(key, []).append(place)
     names, ranks = _filled(records, columns.items[0]), _ranks(records, columns, columns.rank, BELOW - 1)
-    for (owner, question), places in groups.items():
+    for (owner, question, row), places in groups.items():
         seen: dict[str, int] = {}
         for place in places:
             if names[place] in seen:
@@ -79,7 +81,7 @@ def _long(records: Records, columns: RankingColumns) -> Iterator[Ranking]:
                     "more than once, name the columns that tell rankings apart: --question"
                 )
             seen[names[place]] = ranks[place]
-        yield _ranking(columns, owner if owners else f"ranking {question}", question, seen, places[0])
+        yield _ranking(columns, (owner if owners else f"ranking {question}", question), seen, places[0], row)
 
 
 def _require_one_set(records: Records, rankings: Sequence[Ranking]) -> None:
@@ -101,9 +103,10 @@ def _require_one_set(records: Records, rankings: Sequence[Ranking]) -> None:
 def _wide(records: Records, columns: RankingColumns) -> Iterator[Ranking]:
     owners, questions = _who(records, columns), _questions(records, columns)
     cells = [_ranks(records, columns, name, len(columns.items)) for name in columns.items]
-    for place, question in enumerate(questions):
+    for place, row in enumerate(_rows(records, columns)):
         ranks = {name: cell[place] for name, cell in zip(columns.items, cells, strict=True)}
-        yield _ranking(columns, owners[place] if owners else f"row {place}", question, ranks, place)
+        who = (owners[place] if owners else f"row {place}", questions[place])
+        yield _ranking(columns, who, ranks, place, row)
 
 
 def _best_worst(records: Records, columns: RankingColumns) -> Iterator[Ranking]:
@@ -114,7 +117,7 @@ def _best_worst(records: Records, columns: RankingColumns) -> Iterator[Ranking]:
     bests = records.column(columns.best)
     worsts: Sequence[str | None] = [None] * len(records) if columns.worst is None else records.column(columns.worst)
     known = {item for cell in cells for item in cell if item is not None}
-    for place, question in enumerate(questions):
+    for place, row in enumerate(_rows(records, columns)):
         items = [cell[place] for cell in cells]
         names = [item for item in items if item is not None]
         if len(set(names)) != len(names):
@@ -125,7 +128,7 @@ def _best_worst(records: Records, columns: RankingColumns) -> Iterator[Ranking]:
             raise SourceError(f"{records.where(place)}: expected another worst item than the best, got {best!r} twice")
         answered = best is not None or worst is not None
         ranks = {name: 1 if name == best else 3 if name == worst else 2 if answered else BELOW for name in names}
-        yield _in_order(owners[place] if owners else f"row {place}", question, ranks, place)
+        yield _in_order((owners[place] if owners else f"row {place}", questions[place]), ranks, place, row)
 
 
 def _meant(
@@ -156,15 +159,15 @@ def _meant(
     return found
 
 
-def _ranking(columns: RankingColumns, owner: str, question: str, ranks: dict[str, int], place: int) -> Ranking:
+def _ranking(columns: RankingColumns, who: tuple[str, str], ranks: dict[str, int], place: int, row: int) -> Ranking:
     if columns.wanted.unranked == ABSENT:
         ranks = {name: rank for name, rank in ranks.items() if rank != BELOW}
-    return _in_order(owner, question, ranks, place)
+    return _in_order(who, ranks, place, row)
 
 
-def _in_order(owner: str, question: str, ranks: dict[str, int], place: int) -> Ranking:
+def _in_order(who: tuple[str, str], ranks: dict[str, int], place: int, row: int) -> Ranking:
     items = tuple(sorted(ranks))
-    return Ranking(owner, question, items, tuple(ranks[name] for name in items), place)
+    return Ranking(*who, items, tuple(ranks[name] for name in items), place, row)
 
 
 def _ranks(records: Records, columns: RankingColumns, name: str, most: int) -> list[int]:
@@ -200,6 +203,19 @@ def _questions(records: Records, columns: RankingColumns) -> list[str]:
     return [json.dumps(parts, ensure_ascii=False) for parts in zip(*texts, strict=True)]
 
 
+def _rows(records: Records, columns: RankingColumns) -> list[int]:
+    """The global row number that each line gives for its ranking; -1 where no column does."""
+    name = columns.wanted.row
+    if name is None:
+        return [-1] * len(records)
+    found = []
+    for place, text in enumerate(_filled(records, name)):
+        if not (text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MOST):
+            raise SourceError(f"{records.where(place)}, field {name}: expected a row number, got {text!r}")
+        found.append(int(text))
+    return found
+
+
 def _filled(records: Records, name: str) -> list[str]:
     found = []
     for place, text in enumerate(records.column(name)):
@@ -209,5 +225,5 @@ def _filled(records: Records, name: str) -> list[str]:
     return found
 
 
-def _hash(ranking: Ranking) -> bytes:
-    return hashlib.sha256(json.dumps([ranking.owner, ranking.question]).encode()).digest()
+def _order(ranking: Ranking) -> tuple[int, bytes]:
+    return ranking.row, hashlib.sha256(json.dumps([ranking.owner, ranking.question]).encode()).digest()

@@ -9,7 +9,7 @@ from protocol.runconfig import DEADLINE
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
 from studies.cli import seconds
-from studies.fit import read_request
+from studies.fit import add_mechanism_argument, read_request
 from studies.fit.claim import TIES, UNITS
 from studies.fit.request import AUTO, WAYS, Request
 from studies.terminal import print_line
@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cap", metavar="M", help="how many labels of a labeler count (as split)")
     local = WAYS[Trust.LOCAL][1]
     parser.add_argument("--estimator", choices=local, help=f"for --trust local ({local[0]})")
+    add_mechanism_argument(parser)
     parser.add_argument("--state", metavar="DIR", help="folder of the curator's ledger (the user's state folder)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -72,6 +73,7 @@ def main(args: argparse.Namespace) -> int:
     from studies.federate.ask import study_and_task
     from studies.federate.folder import read_facts
     from studies.federate.rooms import ask
+    from studies.fit.ranking import ranking_note
     from studies.fit.round import CURATOR, Fit, warnings
     from studies.fit.show import as_json, show
 
@@ -85,7 +87,9 @@ def main(args: argparse.Namespace) -> int:
     except (EstimationError, LedgerError, LedgerUnavailable, RoundFailed, RunFailed, SourceError) as error:
         print(f"halftruth: {error}", file=sys.stderr)
         return 1
-    found = Fit(request, facts, task, outcome, study.problem.bound, warnings(facts, outcome), charged=None)
+    found = Fit(
+        request, facts, task, outcome, study.problem.bound, warnings(facts, outcome), None, ranking_note(request)
+    )
     if args.json:
         print(as_json(found))
     else:
@@ -112,7 +116,10 @@ def read_terms(args: argparse.Namespace, facts: "Facts") -> Request:
     if args.state is not None and (args.superlink or terms.trust is not Trust.CENTRAL):
         raise StudyError("--state: only for the curator of --trust central that is started here: leave it out")
     fixed = {"file": args.server, "ties_public": terms.ties_public, "public_data": False, "coins": "os", "seed": None}
-    return read_request(argparse.Namespace(**vars(args) | agreed | fixed | {"compare": False, "hold_out": None}))
+    named = argparse.Namespace(**vars(args) | agreed | fixed | {"compare": False, "hold_out": None})
+    from studies.fit.ranking import of_asked
+
+    return of_asked(read_request(named), terms.asked)
 
 
 def _where(args: argparse.Namespace) -> "Where":

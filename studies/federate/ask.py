@@ -1,6 +1,5 @@
 """The one task of a federated ranking, from public facts alone."""
 
-import hashlib
 from dataclasses import replace
 
 from protocol.messages import Runs, Task, Ties
@@ -9,7 +8,7 @@ from protocol.study import Study
 from studies.federate.facts import Facts
 from studies.fit.request import Request
 from studies.fit.round import ball
-from studies.fit.task import arm_of, clipped, task_of
+from studies.fit.task import arm_of, clipped, named, task_of
 
 
 def study_and_task(request: Request, facts: Facts) -> tuple[Study, Task]:
@@ -29,7 +28,6 @@ def study_and_task(request: Request, facts: Facts) -> tuple[Study, Task]:
         rows = rows[~facts.ties[rows]]
         if not len(rows):
             raise StudyError("--ties drop: expected at least one answer that is no tie, found none")
-    whose = hashlib.sha256(study.fingerprint + facts.whose).digest()
-    task = replace(task, study=whose, rows=Runs.of(rows.tolist()))
+    task = replace(task, study=named(study, facts.whose), rows=Runs.of(rows.tolist()))
     arm = replace(arm, estimator=request.estimator)
     return replace(study, problem=replace(problem, bound=ball(request, facts)), arms=(arm,)), task

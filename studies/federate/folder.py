@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from client.sources.item_features import read_item_features
 from client.sources.loading import read_items
+from client.sources.ranking_labels import RankingAs
 from client.sources.reading import SourceError
 from protocol import strict
 from protocol.privacy import Unit
@@ -36,6 +37,7 @@ def write_facts(folder: Path, facts: Facts) -> None:
         if array is not None:
             np.save(folder / name, array, allow_pickle=False)
     write_items(folder, facts.items, facts.feature_names, facts.features)
+    asked = "" if facts.terms.asked is None else f"ranking_as = {json.dumps(str(facts.terms.asked))}\n"
     with open_private(folder / FACTS) as file:
         file.write(f"""\
 # What the nodes of this split answer to, and what a server is told of their labels. All of it is public.
@@ -48,7 +50,7 @@ nodes = {facts.nodes}
 labelers = {len(facts.labelers)}
 labels = {facts.label_count}
 whose = "{facts.whose.hex()}"
-""")
+{asked}""")
 
 
 def write_items(folder: Path, items: Sequence[str], names: Sequence[str], features: NDArray[np.float64] | None) -> None:
@@ -96,12 +98,15 @@ def read_facts(folder: Path) -> Facts:
 
 def _read(folder: Path, content: dict[str, Any]) -> Facts:
     keys = ("trust", "unit", "cap", "ties_public", "nodes", "labelers", "labels", "whose")
-    top = strict.table(strict.table(content, "top level", ("split",), ("split",))["split"], "split", keys, keys)
+    split = strict.table(content, "top level", ("split",), ("split",))["split"]
+    top = strict.table(split, "split", (*keys, "ranking_as"), keys)
+    asked = strict.text(top["ranking_as"], "[split] ranking_as") if "ranking_as" in top else None
     terms = Terms(
         trust=Trust.parse(strict.text(top["trust"], "[split] trust", [trust.label for trust in SIGHT])),
         unit=next(u for u in UNITS if u.label == strict.text(top["unit"], "[split] unit", [u.label for u in UNITS])),
         cap=strict.integer(top["cap"], "[split] cap", 0, MOST),
         ties_public=strict.boolean(top["ties_public"], "[split] ties_public"),
+        asked=None if asked is None else RankingAs.parse(asked),
     )
     items, features, names = _items(folder)
     pairs = _array(folder / DESIGN, "int32", 2)
@@ -146,7 +151,11 @@ def _array(path: Path, dtype: str, axes: int, length: int | None = None) -> NDAr
 
 
 def _check(facts: Facts) -> None:
-    rows = facts.rows
+    rows, last = facts.rows, len(facts.items) - 1
+    if (
+        facts.pairs.min() < -(facts.terms.asked == RankingAs()) or facts.pairs.max() > last
+    ):  # before features are looked up
+        raise StudyError(f"{DESIGN}: expected item numbers in 0..{last}")
     assert facts.problem.design is not None  # which checks the pairs
     if rows[0] < 0 or rows[-1] >= len(facts.pairs) or (np.diff(rows) <= 0).any():
         raise StudyError(f"{ROWS}: expected increasing row numbers below {len(facts.pairs)}")

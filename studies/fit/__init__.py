@@ -10,7 +10,7 @@ from protocol.decimals import decimal, delta, epsilon
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
 from studies.fit.claim import HOLD_OUT, add_claim_arguments, read_ties, read_trust, read_unit
-from studies.fit.request import AUTO, NONE, WAYS, Request
+from studies.fit.request import AUTO, CHOICE_MECHANISMS, CHOICE_WAYS, NONE, WAYS, Request
 from studies.holder_file import (
     FORMATS,
     RANKINGS,
@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_claim_arguments(parser)
     local = WAYS[Trust.LOCAL][1]
     parser.add_argument("--estimator", choices=local, help=f"for --trust local ({local[0]})")
+    add_mechanism_argument(parser)
     parser.add_argument("--state", metavar="DIR", help="folder of the ledgers (the user's state folder)")
     parser.add_argument("--public-data", action="store_true", help="the labels are no secret: allows addressed coins")
     parser.add_argument("--coins", choices=["os", "addressed"], default="os", help="addressed: the same at every run")
@@ -63,6 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_column_arguments(parser)
     add_ranking_arguments(parser)
+
+
+def add_mechanism_argument(parser: argparse.ArgumentParser) -> None:
+    """The flag of what a ranking's top choice goes through."""
+    usual = CHOICE_WAYS[Trust.LOCAL][0]
+    parser.add_argument(
+        "--mechanism", choices=CHOICE_MECHANISMS, help=f"for a ranking's top choice and --trust local ({usual})"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -118,6 +127,7 @@ def read_request(args: argparse.Namespace) -> Request:
             ties_public=args.ties_public,
             unit=unit,
             cap=cap,
+            mechanism=args.mechanism or "",
         )
     except StudyError:
         raise

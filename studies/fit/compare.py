@@ -90,6 +90,7 @@ def asked_of(request: Request, trust: Trust, seed: int) -> Request:
         epsilon=None if clear else request.epsilon,
         delta=request.delta if trust is Trust.CENTRAL else None,
         estimator=request.estimator if trust is Trust.LOCAL else WAYS[trust][1][0],
+        mechanism=request.mechanism if trust is Trust.LOCAL else "",
         public=True,
         seed=seed,
         ties=Ties.HALF if clear and request.ties is Ties.COIN else request.ties,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from protocol.arms import Arm, Option
+from protocol.arms import MECHANISMS, Arm, Option
 from protocol.messages import Ties
 from protocol.privacy import Unit
 from protocol.trust import Trust
@@ -12,7 +12,7 @@ from protocol.trust import Trust
 # The way of each trust model: its mechanism, and the estimators that can follow, the default first.
 WAYS: dict[Trust, tuple[str, tuple[str, ...]]] = {
     Trust.CLEAR: ("none", ("mle",)),
-    Trust.LOCAL: ("randomized-response", ("rr-mle", "rr-map", "debiased", "debiased-sgd")),
+    Trust.LOCAL: ("randomized-response", ("rr-mle", "rr-map", "debiased", "debiased-sgd", "one-step")),
     Trust.CENTRAL: ("gaussian-statistic", ("mle",)),
 }
 # The same where a ranking's top choice is asked.
@@ -21,6 +21,7 @@ CHOICE_WAYS: dict[Trust, tuple[str, tuple[str, ...]]] = {
     Trust.LOCAL: ("k-randomized-response", ("rr-mle", "rr-map", "debiased", "debiased-sgd")),
     Trust.CENTRAL: ("gaussian-statistic", ("mle",)),
 }
+CHOICE_MECHANISMS = MECHANISMS[Trust.LOCAL, "choice"]
 AUTO, BALL, NONE = "auto", "ball", "none"  # bounds that are not numbers; AUTO is NONE in clear, BALL under a claim
 
 
@@ -32,7 +33,7 @@ class Request:
     `cap` labels of each labeler count. Ledgers live in the folder `state`.
     `kind` is that of the problem, "choice" where rows hold more than two items. Of a ranking `comparisons` labels are
     asked, so that it spends so many times epsilon; 0 where labels are no part of a ranking. `options` are the
-    estimator's.
+    estimator's. `mechanism` is what a ranking's top choice goes through; empty: the usual one.
     """
 
     path: Path
@@ -51,12 +52,13 @@ class Request:
     kind: str = "pairwise"
     comparisons: int = 0
     options: tuple[tuple[str, Option], ...] = ()
+    mechanism: str = ""
 
     @property
     def asked(self) -> Arm:
         """The arm whose task is sent, the same for every estimator: what follows a report costs nothing."""
         mechanism, estimators = (WAYS if self.kind == "pairwise" else CHOICE_WAYS)[self.trust]
-        return Arm(self.trust, mechanism, estimators[0])
+        return Arm(self.trust, self.mechanism or mechanism, estimators[0])
 
     @property
     def budgeted(self) -> bool:

@@ -79,7 +79,7 @@ def fit(request: Request, table: Table) -> Fit:
     arm = replace(study.arms[0], estimator=request.estimator, options=study.arms[0].options + request.options)
     estimate = kind.estimators[arm.estimator](seen, options(replace(problem, bound=bound), arm))
     outcome = next(outcomes(study, arm, 0, heard, estimate))
-    said = ranking_note(request, table) + notes(request, table, task, outcome)
+    said = ranking_note(request) + notes(request, table, task, outcome)
     return Fit(request, table, heard.task, outcome, bound, warnings(table, outcome), charged, said)
 
 

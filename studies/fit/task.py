@@ -44,8 +44,17 @@ def study_and_task(request: Request, table: Table) -> tuple[Study, Task]:
     rows = answerable(task, table)
     if not len(rows):
         raise StudyError(f"{table.path}: expected at least one answer that counts, found none")
-    whose = hashlib.sha256(study.fingerprint + b"".join(table.identities)).digest()
-    return study, replace(task, study=whose, rows=Runs.of(rows.tolist()))
+    return study, replace(task, study=named(study, whose(table)), rows=Runs.of(rows.tolist()))
+
+
+def whose(table: Table) -> bytes:
+    """A hash of whose labels about what a file holds: of public columns only."""
+    return hashlib.sha256(b"".join(table.identities)).digest()
+
+
+def named(study: Study, labels: bytes) -> bytes:
+    """A study's fingerprint that also covers whose labels about what are asked: see `whose`."""
+    return hashlib.sha256(study.fingerprint + labels).digest()
 
 
 def task_of(request: Request, problem: Problem, arm: Arm, groups: NDArray[np.int32] | None) -> tuple[Study, Task]:

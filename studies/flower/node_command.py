@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 from client.ledger_store import LedgerUnavailable
-from client.node_file import NodeFileError, SuperLink, TableFile, build, read_node
+from client.node_file import NodeFileError, SuperLink, build, read_node
 from client.sources.table import Table
+from client.table_file import TableFile
 from studies.flower.ports import HOST, free_port
 from studies.flower.processes import QUIET, FlowerFailed, program
 from studies.holder_file import new_ledger, tell
@@ -32,6 +33,7 @@ A node file with somebody's labels (protection is what it says here; a server ca
   root_certificates = "ca.crt"
   key = "node.key"
 
+Of rankings: ranking = "long" (or "wide", "best-worst") and ranking_as = "top" (or "pair", "pairs:3") in [source].
 Paths are relative to the node file. The node runs until it is ended, with Ctrl-C for instance."""
 
 

@@ -12,10 +12,11 @@ import pytest
 
 from client.labeler import answer
 from client.node import node_of
-from client.node_file import NodeFileError, SuperLink, SyntheticLabels, TableFile, build, read_node
+from client.node_file import NodeFileError, SuperLink, SyntheticLabels, build, read_node
 from client.sources.columns import Wanted
 from client.sources.synthetic import read_truth, write_truth
 from client.sources.table import Table
+from client.table_file import TableFile
 from protocol.codec import decode_reply, encode_task
 from protocol.messages import Code, Coins, Mechanism, Refusal, Task
 from protocol.privacy import Unit

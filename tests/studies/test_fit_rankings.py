@@ -126,7 +126,7 @@ def test_a_file_that_may_hold_rankings_leads_to_their_flag(votes: Path, capsys: 
     assert main(["fit", str(votes), "--trust", "clear"]) == 2
     assert "where it holds rankings: --ranking long, wide or best-worst" in capsys.readouterr().err
     assert main(["data", "split", str(votes), "--nodes", "2", "--out", str(votes.parent / "nodes")]) == 2
-    assert "--ranking" not in capsys.readouterr().err
+    assert "where it holds rankings: --ranking long, wide or best-worst" in capsys.readouterr().err
 
 
 def test_a_share_of_epsilon_is_said_in_twelve_digits(

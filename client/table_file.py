@@ -1,0 +1,106 @@
+"""The [source] of a node file that names a file of labels: comparisons, or rankings and what is asked of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from client.sources.columns import Wanted
+from client.sources.item_features import read_item_features
+from client.sources.loading import EVERY_ROW, read_items, read_table
+from client.sources.outcomes import codes
+from client.sources.ranking_columns import FORMATS, UNRANKED, RankingWanted
+from client.sources.ranking_labels import RankingAs, read_ranking_table
+from client.sources.table import Table
+from protocol import strict
+from protocol.strict import StudyError
+
+COLUMN_KEYS = ("labeler", "item_a", "item_b", "winner", "loser", "row", "coding")
+RANKING_KEYS = ("labeler", "rank", "best", "worst", "row")
+FILE_KEYS = ("file", "public", "items", "features", "features_columns", "questions")
+ASKED_KEYS = ("ranking", "ranking_as", "item_columns", "unranked")
+TABLE_KEYS = (*FILE_KEYS, *COLUMN_KEYS)
+RANKING_TABLE_KEYS = (*FILE_KEYS, *ASKED_KEYS, *RANKING_KEYS)
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A file of comparisons or of rankings; `public` declares that its labels are no secret.
+
+    `columns` says what stands where, and of rankings `asked` what each answers, None for comparisons; `items` is the
+    list that numbers a federation's items, `features` describes them.
+    """
+
+    file: Path
+    public: bool
+    columns: Wanted | RankingWanted = EVERY_ROW
+    items: Path | None = None
+    features: Path | None = None
+    features_columns: tuple[str, ...] | None = None
+    asked: RankingAs | None = None
+
+    def read(self) -> Table:
+        """The table of this file. Raises SourceError."""
+        items = None if self.items is None else read_items(self.items)
+        features = None if self.features is None else read_item_features(self.features, self.features_columns)
+        if isinstance(self.columns, RankingWanted):
+            return read_ranking_table(
+                self.file, self.public, self.columns, self.asked or RankingAs(), features, items=items
+            )
+        return read_table(self.file, self.public, self.columns, items, features)
+
+
+def parse_table_file(top: Mapping[str, Any], folder: Path) -> TableFile:
+    """Read a [source] of kind "table"; relative paths are relative to `folder`. Raises StudyError, SourceError.
+
+    With the key `ranking` the file holds rankings, and keys of comparisons are refused; without it those of rankings.
+    """
+    keys = RANKING_TABLE_KEYS if "ranking" in top else TABLE_KEYS
+    if "ranking" not in top and (lone := set(top) & set(RANKING_TABLE_KEYS) - set(TABLE_KEYS)):
+        raise StudyError(f"[source] {min(lone)}: expected the key 'ranking' with it, the format of a file of rankings")
+    strict.table(top, "source", ("kind", *keys), ("file",))
+    file = path_at(top, "file", "[source]", folder)
+    assert file is not None
+    return TableFile(
+        file=file,
+        public=strict.boolean(top.get("public", False), "[source] public"),
+        columns=_rankings(top) if "ranking" in top else _comparisons(top),
+        items=path_at(top, "items", "[source]", folder),
+        features=path_at(top, "features", "[source]", folder),
+        features_columns=_texts(top, "features_columns"),
+        asked=RankingAs.parse(strict.text(top.get("ranking_as", "top"), "[source] ranking_as"))
+        if "ranking" in top
+        else None,
+    )
+
+
+def path_at(table: Mapping[str, Any], key: str, place: str, folder: Path) -> Path | None:
+    """A path relative to a folder; None where the key is not there. Raises StudyError."""
+    return folder / strict.text(table[key], f"{place} {key}") if key in table else None
+
+
+def _comparisons(top: Mapping[str, Any]) -> Wanted:
+    named = {key: strict.text(top[key], f"[source] {key}") for key in COLUMN_KEYS if key in top}
+    if "coding" in named:
+        codes(named["coding"])
+    return Wanted(**named, questions=_texts(top, "questions", empty=True))
+
+
+def _rankings(top: Mapping[str, Any]) -> RankingWanted:
+    named = {key: strict.text(top[key], f"[source] {key}") for key in RANKING_KEYS if key in top}
+    if "unranked" in top:
+        named["unranked"] = strict.text(top["unranked"], "[source] unranked", UNRANKED)
+    return RankingWanted(
+        form=strict.text(top["ranking"], "[source] ranking", FORMATS),
+        items=_texts(top, "item_columns"),
+        questions=_texts(top, "questions", empty=True),
+        **named,
+    )
+
+
+def _texts(table: Mapping[str, Any], key: str, empty: bool = False) -> tuple[str, ...] | None:
+    """A list of names; None where the key is not there."""
+    if key not in table or (empty and table[key] == []):
+        return None if key not in table else ()
+    place = f"[source] {key}"
+    return tuple(strict.text(item, place) for item in strict.sequence(table[key], place))
