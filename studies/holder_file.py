@@ -163,14 +163,15 @@ def tell(table: "Table", wanted: "Wanted | RankingWanted", private: bool = True)
         print(f"For you alone, it depends on answers: {words}", file=sys.stderr)
 
 
-def new_ledger(path: Path) -> str:
-    """What its holder is told where a node's ledger is about to be made: one that got lost forgets what was spent.
+def new_ledger(path: Path, whose: str = "node") -> str:
+    """What its holder is told where a ledger is about to be made: one that got lost forgets what was spent.
 
-    Empty where there is one.
+    Empty where there is one. `whose` ledger it is: a node's, or that of a fit's state folder.
     """
     if path.is_file() and path.stat().st_size:
         return ""
-    return f"New ledger {path}: if this node had one, end it and bring that back"
+    lost = "end it and bring that back" if whose == "node" else "bring that back, and do not use this one"
+    return f"New ledger {path}: if this {whose} had one, {lost}"
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

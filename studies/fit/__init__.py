@@ -16,10 +16,12 @@ from studies.holder_file import (
     RANKINGS,
     add_column_arguments,
     add_ranking_arguments,
+    new_ledger,
     read_file,
     tell,
     wanted,
 )
+from studies.terminal import printable
 
 EXAMPLES = f"""\
 examples:
@@ -86,6 +88,7 @@ def main(args: argparse.Namespace) -> int:
     from studies.fit.ranking import of_rankings
     from studies.fit.round import fit
     from studies.fit.show import as_json, show
+    from studies.fit.state import LEDGER
 
     table = read_file(args)
     tell(table, wanted(args))
@@ -95,6 +98,8 @@ def main(args: argparse.Namespace) -> int:
             compared = compare(request, table, by_labeler=args.hold_out != HOLD_OUT[1])
             print(comparison_as_json(compared)) if args.json else show_comparison(compared)
             return 0
+        if request.budgeted and (note := new_ledger(request.state / LEDGER, "folder")):
+            print(printable(note), file=sys.stderr)
         found = fit(request, table)
     except (EstimationError, LedgerError, LedgerUnavailable, RoundFailed) as error:
         print(f"halftruth: {error}", file=sys.stderr)

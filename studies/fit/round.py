@@ -32,6 +32,7 @@ from studies.fit.graph import describe, groups, require_minimiser, top_wins, win
 from studies.fit.labelers import notes
 from studies.fit.ranking import ranking_note
 from studies.fit.request import AUTO, BALL, NONE, Request
+from studies.fit.state import LEDGER, note_file, require_ledger
 from studies.fit.task import study_and_task
 
 CURATOR = "curator.sqlite"  # beside the labelers' ledger
@@ -68,6 +69,7 @@ def fit(request: Request, table: Table) -> Fit:
     problem, bound, kind = table.problem, ball(request, table), KINDS[request.kind]
     study, task = study_and_task(request, table)
     with _parts(request, table, task) as (node, ledger, server):
+        odd = note_file(ledger.parent, table) if request.budgeted else ""
         if isinstance(server.curator, LiveCurator):
             _check_release(task, ledger)
         before = _paid(ledger)
@@ -80,7 +82,8 @@ def fit(request: Request, table: Table) -> Fit:
     estimate = kind.estimators[arm.estimator](seen, options(replace(problem, bound=bound), arm))
     outcome = next(outcomes(study, arm, 0, heard, estimate))
     said = ranking_note(request) + notes(request, table, task, outcome)
-    return Fit(request, table, heard.task, outcome, bound, warnings(table, outcome), charged, said)
+    found = warnings(table, outcome) + ((odd,) if odd else ())
+    return Fit(request, table, heard.task, outcome, bound, found, charged, said)
 
 
 @contextmanager
@@ -97,7 +100,8 @@ def _parts(request: Request, table: Table, task: Task) -> Iterator[tuple[Node, P
     with TemporaryDirectory() as fleeting:
         state = request.state if request.budgeted else Path(fleeting)
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        ledger = state / "ledger.sqlite"
+        require_ledger(state)
+        ledger = state / LEDGER
         entropy = "os" if request.seed is None else "addressed"
         node = Node(table, policy, DiskLedger(ledger), entropy, features, request.seed)
         with _curator(request, state) as curator:
