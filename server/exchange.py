@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from protocol.codec import decode_bundle, encode_bundle
+from protocol.counting import counted
 from protocol.errors import WireError
 from server.rounds import RoundFailed
 
@@ -67,9 +68,8 @@ def gather(post: Post, clients: int, deadline: float, clock: Clock | None = None
         if nodes and len(nodes) == (clients or len(nodes)):
             return nodes
         if clock.now() >= end:
-            raise RoundFailed(
-                f"expected {clients or 'some'} clients within {deadline:g} s, got {len(nodes)} (deadline)"
-            )
+            wanted = counted(clients, "client") if clients else "some clients"
+            raise RoundFailed(f"expected {wanted} within {deadline:g} s, got {len(nodes)} (deadline)")
         clock.sleep(pause)
         pause = min(LONGEST, pause * GROWTH)
 
@@ -111,7 +111,7 @@ class Exchange:
         for node in waiting.values():
             self._lost("missing", node, f"no reply within {self.deadline:g} s (deadline)")
         if not answers:
-            raise RoundFailed(f"expected replies of {len(self.nodes)} nodes, got none: {self.describe()}")
+            raise RoundFailed(f"expected replies of {counted(len(self.nodes), 'node')}, got none: {self.describe()}")
         return [reply for node in sorted(answers) for reply in answers[node]]
 
     def describe(self) -> str:
@@ -156,7 +156,7 @@ class Exchange:
             self._lost("unreadable", node, str(error))
             return
         if len(replies) != count:
-            self._lost("unreadable", node, f"{len(replies)} replies to {count} tasks")
+            self._lost("unreadable", node, f"{counted(len(replies), 'reply')} to {counted(count, 'task')}")
             return
         self.seen["answered"] += 1
         answers[node] = replies

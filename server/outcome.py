@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from protocol import terms
 from protocol.arms import UNPROVEN, Arm
+from protocol.counting import counted
 from protocol.features import full
 from protocol.messages import Coins, Task
 from protocol.numerics import fingerprint
@@ -118,7 +119,7 @@ def warnings(heard: Heard) -> list[str]:
     if heard.task.epsilon is not None and heard.task.epsilon > PROTECTS_NOBODY:
         found.append(f"epsilon above {PROTECTS_NOBODY} protects nobody")
     if heard.collected.rejected:  # somebody may have answered in another's place
-        found.append(f"{len(heard.collected.rejected)} reports rejected")
+        found.append(f"{counted(len(heard.collected.rejected), 'report')} rejected")
     if len(heard.collected.rows) < asked_rows(heard.task):
         found.append(f"{len(heard.collected.rows)} of {asked_rows(heard.task)} rows answered")
     if heard.collected.numerics - {fingerprint()}:

@@ -13,6 +13,7 @@ from client.sources.ranking_columns import RankingColumns
 from client.sources.ranking_labels import RankingAs
 from client.sources.table import Table
 from protocol import strict
+from protocol.counting import counted
 from protocol.decimals import canonical, decimal
 from protocol.privacy import Unit
 from protocol.strict import StudyError
@@ -108,9 +109,9 @@ def main(args: argparse.Namespace) -> int:
     for index, rows in enumerate(split(table, args.nodes)):
         folder = out / NODE.format(index)
         _write_node(folder, table, rows, node, terms.asked)
-        print(f"{folder}: {len(rows)} rows")
+        print(f"{folder}: {counted(len(rows), 'row')}")
     write_facts(out / SERVER, facts)
-    print(f"{out / SERVER}: public facts about {len(table.pairs)} rows")
+    print(f"{out / SERVER}: public facts about {counted(len(table.pairs), 'row')}")
     return 0
 
 

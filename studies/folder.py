@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from protocol import strict
 from protocol.choice_features import packed
+from protocol.counting import counted
 from protocol.strict import StudyError, unopened
 from protocol.study import Cell, cells
 from studies import machine, results
@@ -104,7 +105,7 @@ def prepare(folder: Folder, loaded: Loaded, block: int | None, resume: bool, ove
         return _resumed(folder, loaded)
     elif there:
         raise StudyError(
-            f"{folder.path}: there are results already ({len(folder.finished())} finished units). "
+            f"{folder.path}: there are results already ({counted(len(folder.finished()), 'finished unit')}). "
             "Say --resume to go on, --overwrite to start again, or choose another --out"
         )
     units = cells(loaded.study, block)

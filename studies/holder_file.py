@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from protocol.counting import counted
 from protocol.strict import StudyError
 from studies.terminal import printable
 
@@ -149,17 +150,17 @@ def tell(table: "Table", wanted: "Wanted | RankingWanted", private: bool = True)
         print(printable(f"Read as items, not as answers: {', '.join(table.homonyms)}"), file=sys.stderr)
     if table.dropped:
         what = "that compare an item with itself" if pairs else "of less than two items"
-        print(f"Left out: {table.dropped} rows {what}", file=sys.stderr)
+        print(f"Left out: {counted(table.dropped, 'row')} {what}", file=sys.stderr)
     if not private:
         return
     counts = table.private_counts()
     said = {
-        "ties": counts.ties,
-        "rows without a winner": counts.missing,
-        "labels whose rows contradict each other": counts.contradictions,
+        "tie": (counts.ties, ""),
+        "row": (counts.missing, " without a winner"),
+        "label": (counts.contradictions, " whose rows contradict each other"),
     }
-    if any(said.values()):
-        words = ", ".join(f"{count} {what}" for what, count in said.items())
+    if any(count for count, _ in said.values()):
+        words = ", ".join(f"{counted(count, what)}{more}" for what, (count, more) in said.items())
         print(f"For you alone, it depends on answers: {words}", file=sys.stderr)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from client.labeler import answer
 from client.node_file import build, read_node
+from protocol.counting import counted
 from protocol.messages import Task
 from protocol.runconfig import write
 from protocol.store import FeatureStore
@@ -79,7 +80,7 @@ def node_files(folder: Path, count: int) -> list[Path]:
     files = [folder / f"node-{index}" / NODE_FILE for index in range(count)]
     there = list(folder.glob(f"node-*/{NODE_FILE}"))
     if set(files) != set(there):
-        raise StudyError(f"--nodes: expected the {count} nodes of the split in {folder}, found {len(there)}")
+        raise StudyError(f"--nodes: expected the {counted(count, 'node')} of the split in {folder}, found {len(there)}")
     return [file.resolve() for file in files]
 
 

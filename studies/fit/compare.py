@@ -11,6 +11,7 @@ from client.labels import Labels
 from client.sources.choice_table import ChoiceTable
 from client.sources.table import Table
 from protocol.coins import Address, Stream, words
+from protocol.counting import counted
 from protocol.decimals import canonical
 from protocol.messages import Ties
 from protocol.privacy import Unit
@@ -187,11 +188,11 @@ def show_comparison(found: Comparison) -> None:
     ]
     print_table(("trust", "accuracy", "rank correlation", "guarantee"), lines, left=["trust", "guarantee"])
     print_line(
-        f"accuracy: winners guessed in {found.held_out} held-out labels of one in {HELD_OUT} {what}; rank correlation: "
-        f"Spearman's, with clear. Coins and split: seed {found.seed}."
+        f"accuracy: winners guessed in {counted(found.held_out, 'held-out label')} of one in {HELD_OUT} {what}; rank "
+        f"correlation: Spearman's, with clear. Coins and split: seed {found.seed}."
     )
     if found.repeated:
-        print_line(f"A label counts once, by its first row: {found.repeated} rows are left out.")
+        print_line(f"A label counts once, by its first row. Left out: {counted(found.repeated, 'row')}.")
     _print_not_private()
 
 

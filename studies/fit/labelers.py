@@ -6,6 +6,7 @@ from decimal import Decimal
 import numpy as np
 
 from client.sources.table import Table
+from protocol.counting import counted
 from protocol.decimals import canonical, decimal
 from protocol.group_privacy import group_delta
 from protocol.messages import Task
@@ -35,12 +36,12 @@ def _repeated(request: Request, table: Table) -> str:
     """Which rows count where a labeler answered the same more than once."""
     if table.label_count == len(table.pairs):
         return ""
-    counted = "a claim counts the first row of each label, a clear fit every row"
+    which = "a claim counts the first row of each label, a clear fit every row"
     if request.trust is not Trust.CLEAR:
-        counted = "the first row of each label counts (a clear fit counts every row)"
+        which = "the first row of each label counts (a clear fit counts every row)"
     return (
-        f"{table.label_count} labels in {len(table.pairs)} rows: {counted}. If a labeler's rows about one pair answer "
-        "different questions, name the columns that tell them apart: --question."
+        f"{counted(table.label_count, 'label')} in {len(table.pairs)} rows: {which}. If a labeler's rows about one "
+        "pair answer different questions, name the columns that tell them apart: --question."
     )
 
 
@@ -50,7 +51,7 @@ def _together(request: Request, most: int, median: float) -> str:
         return ""
     typical, largest = (_level(request, decimal(count, "labels")) for count in (median, most))
     delta = "" if request.delta is None else " and more than m times delta"
-    same = "" if median == most else f"{typical} at the median of {median:g} labels, "
+    same = "" if median == most else f"{typical} at the median of {median:g} label{'' if median == 1 else 's'}, "
     return (
         f"A labeler with m labels spends m times epsilon{delta} together: {same}{largest} at the most, of {most} "
         "labels. To protect all labels of a labeler: --unit labeler --cap M."

@@ -7,6 +7,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
+from protocol.counting import counted
 from protocol.messages import Coins, Ties
 from protocol.privacy import Unit
 from protocol.trust import SIGHT
@@ -108,12 +109,13 @@ def facts(found: Fit) -> str:
     """Counts of the file, all public, and how the estimate was made."""
     table, outcome = found.table, found.outcome
     ball = "no ball" if found.bound is None else f"ball of radius {float(found.bound):.4g}"
-    counted = ""
+    capped = ""
     if found.request.cap:
         assert found.task.rows is not None
-        counted = f", {found.task.rows.count} count: at most {found.request.cap} of each labeler"
+        capped = f", of which {found.task.rows.count} count: at most {found.request.cap} of each labeler"
     return (
-        f"{len(table.pairs)} rows, {table.label_count} labels of {len(table.labelers)} labelers{counted}; "
+        f"{counted(len(table.pairs), 'row')}, {counted(table.label_count, 'label')} of "
+        f"{counted(len(table.labelers), 'labeler')}{capped}; "
         f"{outcome.arm.name}, {ball}"
     )
 
@@ -153,7 +155,7 @@ def cost(found: Fit) -> str:
         return f"Nothing charged: the labels paid for these answers before. Ledger: {ledger}"
     level = _level(request.epsilon, request.delta)
     each = f"each labeler at most {level}" if request.unit is Unit.LABELER else f"{level} each"
-    return f"Charged: {found.charged} labels, {each}. Ledger: {ledger}"
+    return f"Charged: {counted(found.charged, 'label')}, {each}. Ledger: {ledger}"
 
 
 def as_json(found: Fit) -> str:

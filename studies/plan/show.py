@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from protocol.counting import counted
 from protocol.decimals import canonical
 from studies.plan.assumed import Assumed
 from studies.plan.ways import WAYS, Prediction, Way
@@ -50,16 +51,19 @@ def sentence(plan: Plan) -> str:
     """The answer in one sentence."""
     found, words = plan.answer, plan.way.words
     if found is None:
-        asked = "any number of labels" if plan.n is None else f"{plan.n:,} labels, not even at epsilon = 40"
+        asked = (
+            "any number of labels" if plan.n is None else f"{counted(plan.n, 'label', ',')}, not even at epsilon = 40"
+        )
         return f"{words}: no error of {plan.error:g} with {asked}."
     at = found.setting
     level = "" if at.epsilon is None else f" at epsilon = {canonical(at.epsilon)}"
     if plan.n is None:
-        return f"{words}: {at.n:,} labelers{level} for an error of {plan.error:g}."
+        return f"{words}: {counted(at.n, 'labeler', ',')}{level} for an error of {plan.error:g}."
     if plan.error is None or at.epsilon is None:
-        return f"{words}: an error of {found.error:.3g} with {at.n:,} labelers{level}."
+        return f"{words}: an error of {found.error:.3g} with {counted(at.n, 'labeler', ',')}{level}."
     return (
-        f"{words}: epsilon = {canonical(at.epsilon)} is enough for an error of {plan.error:g} with {at.n:,} labelers."
+        f"{words}: epsilon = {canonical(at.epsilon)} is enough for an error of {plan.error:g} with "
+        f"{counted(at.n, 'labeler', ',')}."
     )
 
 
@@ -70,7 +74,7 @@ def show(plan: Plan) -> None:
     print_table(columns, (_cells(WAYS[name], found) for name, found in plan.answers.items()), left=["", "sound"])
     problem = plan.assumed.theory.problem
     ball = "no ball" if problem.bound is None else f"ball of radius {canonical(problem.bound)}"
-    print_line(f"Assumed: {plan.assumed.words}; {problem.reduced_dimension} free coordinates, {ball}.")
+    print_line(f"Assumed: {plan.assumed.words}; {counted(problem.reduced_dimension, 'free coordinate')}, {ball}.")
     if plan.crossing is not None:
         noise = f"Central, delta = {plan.delta:e}: noise costs as much as sampling at n = {plan.crossing:,.0f}"
         print_line(f"{noise}, and less above.")

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from protocol.coins import Floats
+from protocol.counting import counted
 from protocol.problem import DRAWN, MOST_DIMENSIONS
 from protocol.strict import StudyError, integer, unopened
 from studies.files import NOT_NUMPY, read_features, unloaded
@@ -55,7 +56,7 @@ def _law(args: argparse.Namespace) -> Assumed:
     theta = _theta(args.theta, dimension)
     if args.features in DRAWN:
         problem = read_problem(args, dimension, args.features)
-        return Assumed(Theory(problem, theta, SEED), f"{args.features} features in {dimension} dimensions")
+        return Assumed(Theory(problem, theta, SEED), f"{args.features} features in {counted(dimension, 'dimension')}")
     design = read_features(Path(args.features), dimension)
     problem = read_problem(args, dimension, "values", design)
     return Assumed(

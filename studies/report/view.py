@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from protocol.arms import Arm
+from protocol.counting import counted
 from protocol.decimals import canonical
 from protocol.strict import StudyError
 from protocol.trust import Trust
@@ -140,14 +141,13 @@ class View:
 
     def repetitions(self) -> str:
         """How many repetitions there are, in words."""
-        count = self.loaded.study.repetitions
-        return f"{count} repetition" + ("" if count == 1 else "s")
+        return counted(self.loaded.study.repetitions, "repetition")
 
     def describe(self) -> str:
         """The study in one line, for captions."""
         study = self.loaded.study
         law = {"gaussian": "Gaussian features", "sphere": "features on the sphere"}
-        parts = [law.get(study.problem.features, "given features"), f"{study.problem.dimension} dimensions"]
+        parts = [law.get(study.problem.features, "given features"), counted(study.problem.dimension, "dimension")]
         if len(study.grid.delta) == 1:
             parts.append(f"δ = {short(study.grid.delta[0])} for Gaussian noise")
         return f"Study {study.name}: {', '.join(parts)}"

@@ -283,7 +283,7 @@ def test_a_live_run_says_what_it_leaves_out(
         start(room, config)
     expected = {outcome.theta.tobytes() for outcome in run_cell(study, THETA, cells(study)[0])}
     for line in (outcomes / f"{cell_name(cells(study)[0])}.jsonl").read_text("utf-8").splitlines():
-        assert decode(line, study).warnings[-1] == "1 reports rejected"
+        assert decode(line, study).warnings[-1] == "1 report rejected"
         assert decode(line, study).theta.tobytes() in expected
     for words in (
         "refused: INTERNAL x 1",
@@ -310,7 +310,7 @@ def test_the_server_waits_for_exactly_the_clients_it_was_told(
     grid: Any, virtual: Virtual, outcomes: Path, clients: int
 ) -> None:
     found = fails(grid, configured(small(), clients=clients, deadline=0.2), virtual(2), None, outcomes)
-    assert f"expected {clients} clients within 0.2 s, got 2" in found
+    assert f"expected {clients} client{'s' if clients > 1 else ''} within 0.2 s, got 2" in found
 
 
 def test_nobody_there_is_a_failure(grid: Any, outcomes: Path) -> None:

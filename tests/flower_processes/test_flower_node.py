@@ -68,8 +68,8 @@ def test_counts_that_depend_on_answers_are_for_a_terminal_and_not_for_a_log(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     assert main(["node", "--config", str(tmp_path / "node.toml")]) == 0
     told = capsys.readouterr().err
-    assert "Left out: 1 rows that compare an item with itself" in told
-    assert ("1 ties, 1 rows without a winner" in told) == ("For you alone" in told) == terminal
+    assert "Left out: 1 row that compare an item with itself" in told
+    assert ("1 tie, 1 row without a winner" in told) == ("For you alone" in told) == terminal
     assert len(executed) == 1
 
 

@@ -39,7 +39,7 @@ def test_missing_rows_are_said() -> None:
 def test_an_answer_in_another_ones_place_is_said_even_if_no_row_is_missing() -> None:
     """Who comes first counts, so a quorum must not hide that somebody came second."""
     both = heard(reply(range(10), 0), reply(range(5, 10), 1))
-    assert "1 reports rejected" in warnings(both)
+    assert "1 report rejected" in warnings(both)
     alone = heard(reply(range(5), 0), reply(range(5, 10), 1))
     assert not [text for text in warnings(alone) if "reject" in text]
 

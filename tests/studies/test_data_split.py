@@ -268,7 +268,7 @@ def test_what_is_guessed_and_what_is_private_is_told_the_holder(
     split(tmp_path, votes, 2)
     said = capsys.readouterr()
     assert "labeler: judge (guessed); items: model_a, model_b (guessed)" in said.err
-    assert "Left out: 1 rows that compare an item with itself" in said.err
-    assert "1 ties, 1 rows without a winner, 1 labels whose rows contradict" in said.err
+    assert "Left out: 1 row that compare an item with itself" in said.err
+    assert "1 tie, 1 row without a winner, 1 label whose rows contradict" in said.err
     assert "ties" not in said.out
     assert printable(said.err.replace("\n", "")) == said.err.replace("\n", "")

@@ -171,6 +171,21 @@ def test_a_fit_on_the_ball_advises_a_prior_where_it_costs_nothing(
     assert any(warning.endswith("spread them further") for warning in clear["warnings"])
 
 
+def test_one_of_a_kind_is_no_plural(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    votes = write(tmp_path, "r1,x,y,x", "r2,x,y,y", "r2,x,y,x")
+    assert main(["fit", str(votes), *LOCAL, "--state", str(tmp_path / "state")]) == 0
+    assert "3 rows, 2 labels of 2 labelers" in capsys.readouterr().out
+    votes = write(tmp_path, "r1,x,y,x")
+    assert main(["fit", str(votes), *LOCAL, "--state", str(tmp_path / "other")]) == 0
+    said = capsys.readouterr().out
+    assert "1 row, 1 label of 1 labeler" in said and "Charged: 1 label, epsilon" in said
+    assert "at the median of 1 label, epsilon" in "".join(
+        run(capsys, write(tmp_path, "r1,x,y,x", "r1,x,z,x", "r2,x,y,y", "r3,z,y,y"), *LOCAL, "--state", tmp_path / "s")[
+            "notes"
+        ]
+    )
+
+
 def test_a_state_folder_below_a_file_is_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     votes = write(tmp_path, *ROWS)
     assert main(["fit", str(votes), *LOCAL, "--state", str(votes / "sub" / "state")]) == 2

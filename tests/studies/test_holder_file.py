@@ -54,8 +54,8 @@ def test_flags_name_columns_and_the_holder_is_told(tmp_path: Path, capsys: pytes
     local = ("--trust", "local", "--epsilon", "1", "--state", str(tmp_path / "state"))
     found, told = fit(capsys, write(tmp_path), *local, *ITEMS)
     assert "labeler: worker (guessed); items: left, right; winner: winner (guessed); question: prompt (guessed)" in told
-    assert "Left out: 1 rows that compare an item with itself" in told
-    assert "1 ties, 1 rows without a winner, 1 labels whose rows contradict each other" in told
+    assert "Left out: 1 row that compare an item with itself" in told
+    assert "1 tie, 1 row without a winner, 1 label whose rows contradict each other" in told
     assert (found["rows"], found["labels"], found["labelers"]) == (7, 6, 3)
     text = json.dumps(found)
     assert not any(word in text for word in ("contradict", "missing", "without a winner", "Columns"))
