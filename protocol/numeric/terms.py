@@ -14,7 +14,7 @@ MOST_DIMENSIONS = 1 << 20
 NEEDED = frozenset({"epsilon", "threshold", "dimension"})
 DELTA = frozenset({"delta"})
 COORDINATES = frozenset({"coordinates"})
-_DOWN = Context(prec=60, rounding=ROUND_FLOOR)
+_DOWN = Context(prec=40, rounding=ROUND_FLOOR)
 
 
 @dataclass(frozen=True)
