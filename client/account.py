@@ -1,5 +1,6 @@
 """One task's account inside the ledger's transaction: who pays, what is remembered, what is drawn anew."""
 
+import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,7 +39,8 @@ class Charge:
 
     `channel` is the table that a local answer goes through, None for clear and exact contributions. `place` names the
     study, n and block of repetitions. At the unit LABELER a local answer costs its share, so that a labeler's labels
-    add up to the claim; an exact contribution costs each label and each labeler the claim, once.
+    add up to the claim; an exact contribution costs each label and each labeler the claim, once. A `run` is paid for
+    whole, at the first of its rounds that is asked; `round` tells them apart.
     """
 
     task: bytes
@@ -50,6 +52,13 @@ class Charge:
     delta: Decimal | None
     channel: Channel | None
     coins: Coins
+    run: bytes | None = None
+    round: int = 0
+
+    @property
+    def name(self) -> bytes:
+        """What the reply is kept under: the task, or the round of its run, whatever else is asked in it."""
+        return self.task if self.run is None else hashlib.sha256(self.run + f" round {self.round}".encode()).digest()
 
     def of_label(self) -> Total:
         """What one label pays, (epsilon, delta)."""

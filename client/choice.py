@@ -14,7 +14,9 @@ from protocol.features import row_bound
 from protocol.grid import exponent
 from protocol.mechanisms import LOCAL
 from protocol.messages import Mechanism, Task, Ties
+from protocol.numeric.channel import NumericChannel
 from protocol.privacy import Unit
+from protocol.record_terms import Bounded
 from protocol.shaping import LARGEST_ENTRY, SHAPED
 from protocol.terms import label_epsilon, law, row_exponent
 from protocol.trust import SIGHT, Trust
@@ -31,17 +33,22 @@ class TaskInvalid(Exception):
 
 @dataclass(frozen=True)
 class Choice:
-    """A mechanism that this client can execute: with a `channel` under a local claim, a `radius` where rows clip."""
+    """A mechanism that this client can execute: with a `channel` under a local claim, a `radius` where rows clip.
+
+    Of records: how gradients are `bounded`, and under a local claim the `numeric` channel that they go through.
+    """
 
     mechanism: Mechanism
     channel: Channel | None = None
     radius: float | None = None
+    bounded: Bounded | None = None
+    numeric: NumericChannel | None = None
 
 
 def understand(task: Task) -> None:
     """Raise TaskInvalid for a task with a part that nothing here acts on: ignoring it could break a claim."""
-    if task.round or task.theta is not None or task.cohort or task.modulus:
-        raise TaskInvalid("expected one round without theta, cohort and modulus")
+    if task.round or task.theta is not None or task.coordinates is not None or task.cohort or task.modulus:
+        raise TaskInvalid("expected one round without theta, coordinates, cohort and modulus")
     if task.trust not in SIGHT:
         raise TaskInvalid(f"expected a trust model of today, got {task.trust}")
     if task.ties is Ties.HALF and task.trust is Trust.LOCAL:

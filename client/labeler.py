@@ -2,9 +2,10 @@
 
 import logging
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import cast
 
 from client.account import BudgetExhausted, Charge, Fresh, Symbols
 from client.choice import Choice, TaskInvalid, choose, understand
@@ -15,13 +16,16 @@ from client.ledger_store import LedgerUnavailable
 from client.levels import LevelExceeded, allowed
 from client.payloads import Asked
 from client.policy import Policy
-from client.rows import answerable, check_groups
-from client.sources import ProblemUnknown, Source
+from client.record_choice import execute, understand_records
+from client.record_payloads import AskedRecords
+from client.rows import Rows, answerable, check_groups
+from client.sources import ProblemUnknown, RecordSource, Source
 from protocol.codec import decode_task, encode_refusal, encode_reply, encode_report, identity
 from protocol.errors import WireError
 from protocol.messages import Code, Coins, Refusal, Report, Runs, Task
 from protocol.numerics import fingerprint
 from protocol.privacy import Unit
+from protocol.record_terms import run_of
 from protocol.store import FeatureStore
 from protocol.terms import label_epsilon
 from protocol.trust import Trust
@@ -61,7 +65,7 @@ class Node:
     Raises ValueError for parts that do not fit together.
     """
 
-    source: Source
+    source: Source | RecordSource
     policy: Policy
     ledger: Ledger
     entropy: str
@@ -89,7 +93,7 @@ class Node:
         """Coins for one repetition of a task."""
         if self.seed is None:
             return SecretDraws()
-        return AddressedDraws(self.seed, task.n, repetition)
+        return AddressedDraws(self.seed, task.n, repetition, task.round)
 
 
 def answer(raw_task: bytes, node: Node) -> bytes:
@@ -125,14 +129,15 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
     code = node.policy.check(task)
     if code is not None:
         raise _Refused(code)
-    understand(task)
+    records = task.problem.kind == "records"
+    (understand_records if records else understand)(task)
     node.source.check(task)
-    if task.unit is Unit.RECORD and not node.source.synthetic:
+    if task.unit is Unit.RECORD and not records and not node.source.synthetic:
         raise _Refused(Code.UNIT_NOT_ALLOWED)  # proved for real numbers only
     if not node.source.synthetic and (task.first_repetition, task.repetitions) != (0, 1):
         raise TaskInvalid("expected one repetition, number 0: a file's labels exist once")
-    choices = choose(task, node.policy)
-    if not choices:
+    choices = (execute(task),) if records else choose(task, node.policy)
+    if not choices or not all(node.policy.allows(choice.mechanism) for choice in choices):
         raise _Refused(Code.MECHANISM_NOT_ALLOWED)
     rows = answerable(task, node.source)
     if not len(rows) or len(rows) * task.repetitions > MOST_VALUES:
@@ -140,8 +145,8 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
     check_groups(task, node.source, rows)
     facts = node.source.facts(rows)
     possible = allowed(task, choices, node.policy, node.source, facts, rows)
-    make, draws = ASKED[task.problem.kind], partial(node.draws, task)
-    asked = [make(task, choice, rows, node.source, node.features, draws) for choice in choices]
+    draws = partial(node.draws, task)
+    asked = [_asked(task, choice, rows, node, draws) for choice in choices]
     charges = [_charge(task, task_id, choice, node.coins) for choice in choices]
 
     def draw(way: int, places: Fresh, fresh: Fresh) -> Symbols:
@@ -152,6 +157,13 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
         return encode_reply([(encode_report(_report(task_id, *each, node.coins)), b"") for each in answers])
 
     return node.ledger.settle(charges, possible, node.policy, facts, draw, write)
+
+
+def _asked(task: Task, choice: Choice, rows: Rows, node: Node, draws: Callable[[int], Draws]) -> Asked | AskedRecords:
+    """What the rows are asked through a choice, by the kind of the problem."""
+    if task.problem.kind == "records":
+        return AskedRecords(task, choice, rows, cast(RecordSource, node.source), draws)
+    return ASKED[task.problem.kind](task, choice, rows, cast(Source, node.source), node.features, draws)
 
 
 def _charge(task: Task, task_id: bytes, choice: Choice, coins: Coins) -> Charge:
@@ -165,10 +177,12 @@ def _charge(task: Task, task_id: bytes, choice: Choice, coins: Coins) -> Charge:
         delta=task.delta,
         channel=choice.channel,
         coins=coins,
+        run=run_of(task),
+        round=task.round,
     )
 
 
-def _report(task_id: bytes, asked: Asked, symbols: Symbols, coins: Coins) -> Report:
+def _report(task_id: bytes, asked: Asked | AskedRecords, symbols: Symbols, coins: Coins) -> Report:
     """What the rows of one channel answer."""
     rows, choice = asked.rows, asked.choice
     dense = int(rows[-1]) - int(rows[0]) + 1 == len(rows)
@@ -178,7 +192,12 @@ def _report(task_id: bytes, asked: Asked, symbols: Symbols, coins: Coins) -> Rep
         rows=None if len(rows) == asked.task.n else runs,
         payload=asked.payload(symbols),
         mechanism=choice.mechanism,
-        table=b"" if choice.channel is None else choice.channel.digest,
+        table=_table(choice),
         coins=coins,
         numerics=fingerprint(),
     )
+
+
+def _table(choice: Choice) -> bytes:
+    channel = choice.channel or choice.numeric
+    return b"" if channel is None else channel.digest

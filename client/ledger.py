@@ -2,7 +2,8 @@
 
 A local answer is remembered by (label, channel, coins): asked again in whatever task, it is the same and costs nothing.
 Exact contributions are charged for every task. A task seen before gets its first reply again, byte for byte. Where a
-task offers several channels each labeler takes one, and is charged at its level.
+task offers several channels each labeler takes one, and is charged at its level. Rounds that share one claim are
+charged together, at the first; a round is answered once.
 """
 
 from collections.abc import Callable, Sequence
@@ -82,7 +83,7 @@ class MemoryLedger:
     ) -> bytes:
         """Count each charge once, and answer each row through the first that is allowed."""
         if charges[0].channel is None:
-            self.totals.setdefault(charges[0].task, charges[0])
+            self.totals.setdefault(charges[0].run or charges[0].task, charges[0])
             return write([Part(0, slice(None), NOTHING)])
         parts = []
         for way, places in _split(allowed.argmax(axis=0)):
@@ -123,15 +124,23 @@ class DiskLedger:
         if facts is None:
             raise ValueError("expected to know whose labels are asked for, got synthetic labels without identity")
         with writing(self._path, self._timeout) as connection:
-            before = reply_to(connection, charges[0].task)
+            before = reply_to(connection, charges[0].name)
             if before is not None:
                 return before
             parts, paid = [Part(0, slice(None), NOTHING)], (0, 0)
-            if charges[0].epsilon is not None:
+            if charges[0].epsilon is not None and not _paid(connection, charges[0]):
                 parts, paid = _settled(connection, charges, allowed, policy, facts, draw)
+                if charges[0].run is not None:
+                    keep_task(connection, charges[0].run, _columns(charges, paid), b"")
+                    paid = (0, 0)
             reply = write(parts)
-            keep_task(connection, charges[0].task, _columns([charges[part.way] for part in parts], paid), reply)
+            keep_task(connection, charges[0].name, _columns([charges[part.way] for part in parts], paid), reply)
             return reply
+
+
+def _paid(connection: Connection, charge: Charge) -> bool:
+    """Whether the task is a round of a run that its rows have paid for: all rounds have the same rows."""
+    return charge.run is not None and reply_to(connection, charge.run) is not None
 
 
 def _settled(

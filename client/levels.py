@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from client.choice import Choice
 from client.policy import Policy
-from client.sources import Facts, Source
+from client.sources import Facts, Holdings
 from protocol.messages import Task
 from protocol.terms import claim_of
 
@@ -20,7 +20,12 @@ class LevelExceeded(Exception):
 
 
 def allowed(
-    task: Task, choices: Sequence[Choice], policy: Policy, source: Source, facts: Facts | None, rows: NDArray[np.int64]
+    task: Task,
+    choices: Sequence[Choice],
+    policy: Policy,
+    source: Holdings,
+    facts: Facts | None,
+    rows: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
     """Whether a row may be answered through a choice, shape (choices, rows); the same for all rows of a labeler.
 
@@ -36,7 +41,7 @@ def allowed(
     return found
 
 
-def _levels(task: Task, policy: Policy, source: Source, facts: Facts | None, rows: NDArray[np.int64]) -> Levels:
+def _levels(task: Task, policy: Policy, source: Holdings, facts: Facts | None, rows: NDArray[np.int64]) -> Levels:
     if source.synthetic and len(task.menu) > 1:
         asked = source.levels(task, rows)
         if asked is not None:

@@ -12,7 +12,9 @@ from protocol.choice_law import CHOICE_LOCAL
 from protocol.decimals import canonical, decimal
 from protocol.mechanisms import LOCAL
 from protocol.messages import Code, Mechanism, Task, Ties
+from protocol.numeric import NUMERIC
 from protocol.privacy import Unit
+from protocol.record_arms import RECORD_CENTRAL
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
 
@@ -71,7 +73,7 @@ class Policy:
     @classmethod
     def simulation(cls) -> "Policy":
         """For a client without a node file: its labels are synthetic, so every trust model is allowed."""
-        units = frozenset({Unit.LABEL, Unit.RECORD})
+        units = frozenset({Unit.LABEL, Unit.RECORD, Unit.HOLDER})
         return cls(trusts=frozenset(SIGHT), max_epsilon=None, max_attempt=MOST_ATTEMPTS, units=units)
 
     @classmethod
@@ -91,7 +93,7 @@ class Policy:
             key: frozenset(_names(top[key], f"[{place}] {key}", choices))
             for key, choices in (
                 ("trust", [trust.label for trust in SIGHT]),
-                ("mechanisms", [*LOCAL, *CHOICE_LOCAL, *CENTRAL]),
+                ("mechanisms", [*LOCAL, *CHOICE_LOCAL, *CENTRAL, *NUMERIC, *RECORD_CENTRAL]),
                 ("units", [unit.label for unit in Unit]),
             )
             if key in top
@@ -122,9 +124,13 @@ class Policy:
             return Code.EPSILON_ABOVE_CAP
         return None
 
+    def allows(self, mechanism: Mechanism) -> bool:
+        """Whether a mechanism is among those that this policy names; without a claim there is none to name."""
+        return self.mechanisms is None or mechanism.name == "none" or mechanism.name in self.mechanisms
+
     def order(self, menu: Sequence[Mechanism]) -> tuple[Mechanism, ...]:
         """The allowed mechanisms of a menu, the preferred level first; at one level in the order of the menu."""
-        allowed = [item for item in menu if self.mechanisms is None or item.name in self.mechanisms]
+        allowed = [item for item in menu if self.allows(item)]
         levels = {item: item.get("epsilon") or Decimal(0) for item in allowed}
         return tuple(sorted(allowed, key=lambda item: -levels[item] if self.pick == "highest" else levels[item]))
 

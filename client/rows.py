@@ -1,12 +1,13 @@
 """Which rows a client answers for: held, asked for, within the cap of their labeler, not left out as public ties."""
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from client.choice import TaskInvalid
-from client.sources import Facts, Source
+from client.sources import Facts, Holdings, RecordSource, Source
 from protocol.messages import Task, Ties
 from protocol.study import MOST
 from protocol.terms import TIE
@@ -15,7 +16,7 @@ from protocol.trust import Trust
 Rows = NDArray[np.int64]
 
 
-def answerable(task: Task, source: Source) -> Rows:
+def answerable(task: Task, source: Source | RecordSource) -> Rows:
     """Rows to answer for, in order.
 
     A cap chooses among all labels of a labeler, whichever of them are asked for: so no sequence of tasks with one cap
@@ -26,11 +27,11 @@ def answerable(task: Task, source: Source) -> Rows:
         held = np.intersect1d(held, _counting(task, source), assume_unique=True)
     rows = held if task.rows is None else np.intersect1d(held, task.rows.numbers(), assume_unique=True)
     if task.ties is Ties.DROP and len(rows) and not source.synthetic:
-        rows = rows[source.labels(task, 0, rows).reveal() != TIE]
+        rows = rows[cast(Source, source).labels(task, 0, rows).reveal() != TIE]
     return rows
 
 
-def check_groups(task: Task, source: Source, rows: Rows) -> None:
+def check_groups(task: Task, source: Holdings, rows: Rows) -> None:
     """Raise TaskInvalid unless the task's groups tell this client's labelers apart exactly as they are.
 
     The sensitivity to a labeler is computed from the groups: a labeler in two of them would be protected half.
@@ -45,7 +46,7 @@ def check_groups(task: Task, source: Source, rows: Rows) -> None:
         raise TaskInvalid("expected one group for each labeler, and one labeler in each group")
 
 
-def _counting(task: Task, source: Source) -> Rows:
+def _counting(task: Task, source: Holdings) -> Rows:
     """Rows of labels within the cap of their labeler, out of all rows held, also beyond the task's n."""
     held = source.rows(replace(task, n=MOST)).numbers()
     facts = source.facts(held)

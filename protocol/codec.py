@@ -86,6 +86,7 @@ def encode_task(task: Task) -> bytes:
         modulus=task.modulus,
         groups=None if task.groups is None else encode_array(task.groups),
         map=None if task.map is None else encode_array(task.map),
+        coordinates=encode_runs(task.coordinates),
     )
     return message.SerializeToString(deterministic=True)
 
@@ -127,6 +128,7 @@ def decode_task(raw: bytes) -> Task:
             modulus=message.modulus,
             groups=groups,  # type: ignore[arg-type]
             map=_decode_map(message, problem.reduced_dimension),
+            coordinates=decode_runs(message.coordinates),
         )
 
 

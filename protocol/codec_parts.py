@@ -85,7 +85,7 @@ def encode_problem(problem: Problem) -> wire.Problem:
         sum_zero=problem.sum_zero,
         bound=text_of(problem.bound),
         design=None if problem.design is None else encode_array(problem.design),
-        choices=0 if problem.kind == "pairwise" else problem.choices,
+        choices=problem.choices if problem.kind == "choice" else 0,
         sizes=None if problem.sizes is None else encode_array(problem.sizes),
         scales=[canonical(scale) for scale in problem.scales],
     )
@@ -94,8 +94,8 @@ def encode_problem(problem: Problem) -> wire.Problem:
 def decode_problem(message: wire.Problem) -> Problem:
     """A problem; raises ValueError where its fields do not fit."""
     design = decode_array(message.design) if message.HasField("design") else None
-    if bool(message.choices) == (message.kind == "pairwise"):
-        raise ValueError(f"expected a number of choices exactly where they are not pairs, got {message.choices}")
+    if bool(message.choices) != (message.kind == "choice"):
+        raise ValueError(f"expected a number of choices exactly for top choices, got {message.choices}")
     return Problem(
         dimension=message.dimension,
         features=message.features,

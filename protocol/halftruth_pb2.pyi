@@ -59,6 +59,7 @@ class _UnitEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeW
     UNIT_LABEL: _Unit.ValueType  # 1
     UNIT_LABELER: _Unit.ValueType  # 2
     UNIT_RECORD: _Unit.ValueType  # 3
+    UNIT_HOLDER: _Unit.ValueType  # 4
 
 class Unit(_Unit, metaclass=_UnitEnumTypeWrapper): ...
 
@@ -66,6 +67,7 @@ UNIT_UNSPECIFIED: Unit.ValueType  # 0
 UNIT_LABEL: Unit.ValueType  # 1
 UNIT_LABELER: Unit.ValueType  # 2
 UNIT_RECORD: Unit.ValueType  # 3
+UNIT_HOLDER: Unit.ValueType  # 4
 global___Unit = Unit
 
 class _Ties:
@@ -290,7 +292,7 @@ global___Mechanism = Mechanism
 
 @typing.final
 class Problem(google.protobuf.message.Message):
-    """The public part of what is estimated. No truth, no path, no seed."""
+    """The public part of what is estimated. No truth, no path, no seed; of records, which are private, only a dimension."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -307,10 +309,10 @@ class Problem(google.protobuf.message.Message):
     kind: builtins.str
     """"pairwise", "choice": the top one of K"""
     model: builtins.str
-    """"btl", "plackett-luce" """
+    """pairs: "btl", "thurstone", "laplace", "cauchy"; choices: "plackett-luce" """
     dimension: builtins.int
     features: builtins.str
-    """"gaussian", "sphere": drawn; "values", "items": in `design`"""
+    """"gaussian", "sphere": drawn; "values", "items": in `design`; "records": private"""
     sum_zero: builtins.bool
     bound: builtins.str
     """radius of the ball, canonical decimal; empty: none"""
@@ -372,6 +374,7 @@ class Task(google.protobuf.message.Message):
     MODULUS_FIELD_NUMBER: builtins.int
     GROUPS_FIELD_NUMBER: builtins.int
     MAP_FIELD_NUMBER: builtins.int
+    COORDINATES_FIELD_NUMBER: builtins.int
     study: builtins.bytes
     """fingerprint of the study's public part, 32 bytes"""
     trust: global___Trust.ValueType
@@ -405,7 +408,7 @@ class Task(google.protobuf.message.Message):
 
     @property
     def theta(self) -> global___Array:
-        """current iterate, where a round needs it"""
+        """(repetitions, dimension) F64: current iterates, where a round needs them"""
 
     @property
     def groups(self) -> global___Array:
@@ -414,6 +417,10 @@ class Task(google.protobuf.message.Message):
     @property
     def map(self) -> global___Array:
         """(p, p) F64: applied to reduced rows before they are weighted, where noise is shaped"""
+
+    @property
+    def coordinates(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___Run]:
+        """of a record's contribution, those that count; empty: all"""
 
     def __init__(
         self,
@@ -439,9 +446,10 @@ class Task(google.protobuf.message.Message):
         modulus: builtins.int = ...,
         groups: global___Array | None = ...,
         map: global___Array | None = ...,
+        coordinates: collections.abc.Iterable[global___Run] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_exponent", b"_exponent", "exponent", b"exponent", "groups", b"groups", "map", b"map", "problem", b"problem", "theta", b"theta"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_exponent", b"_exponent", "attempt", b"attempt", "cap", b"cap", "cohort", b"cohort", "delta", b"delta", "epsilon", b"epsilon", "exponent", b"exponent", "first_repetition", b"first_repetition", "groups", b"groups", "map", b"map", "menu", b"menu", "modulus", b"modulus", "n", b"n", "problem", b"problem", "repetitions", b"repetitions", "round", b"round", "rows", b"rows", "study", b"study", "theta", b"theta", "ties", b"ties", "trust", b"trust", "unit", b"unit"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_exponent", b"_exponent", "attempt", b"attempt", "cap", b"cap", "cohort", b"cohort", "coordinates", b"coordinates", "delta", b"delta", "epsilon", b"epsilon", "exponent", b"exponent", "first_repetition", b"first_repetition", "groups", b"groups", "map", b"map", "menu", b"menu", "modulus", b"modulus", "n", b"n", "problem", b"problem", "repetitions", b"repetitions", "round", b"round", "rows", b"rows", "study", b"study", "theta", b"theta", "ties", b"ties", "trust", b"trust", "unit", b"unit"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_exponent", b"_exponent"]) -> typing.Literal["exponent"] | None: ...
 
 global___Task = Task

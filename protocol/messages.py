@@ -135,6 +135,7 @@ class Task:
     at any label. `epsilon` None makes no claim; `delta` None is a pure claim. `cap`, at the unit LABELER, is how many
     labels of one labeler count; `groups` (n,) numbers the labelers of all rows, where a sum is protected for them.
     `map` (p, p) is applied to reduced rows before they are weighted, where a sum's noise is shaped.
+    Of records: `theta` (repetitions, d) is where gradients are taken, None at 0; `coordinates` of them, None for all.
     """
 
     study: bytes
@@ -158,6 +159,7 @@ class Task:
     modulus: int = 0
     groups: NDArray[np.int32] | None = field(default=None, repr=False)
     map: NDArray[np.float64] | None = field(default=None, repr=False)
+    coordinates: Runs | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ class Unit(IntEnum):
     LABEL = 1
     LABELER = 2
     RECORD = 3
+    HOLDER = 4
 
     @property
     def label(self) -> str:
@@ -25,6 +26,7 @@ NEIGHBOURS: dict[Unit, str] = {
     Unit.LABEL: "replace one label",
     Unit.LABELER: "replace all labels of one labeler",
     Unit.RECORD: "replace one record",
+    Unit.HOLDER: "replace all records of one holder",
 }
 
 

@@ -13,7 +13,12 @@ from protocol.links import LINKS
 
 DRAWN = ("gaussian", "sphere")
 GIVEN = ("values", "items")
-MODELS = {"pairwise": tuple(LINKS), "choice": ("plackett-luce",)}  # models of preferences by kind of problem
+RECORDS = "records"  # features of records are nobody's but their holder's
+MODELS = {  # by kind of problem
+    "pairwise": tuple(LINKS),
+    "choice": ("plackett-luce",),
+    "records": ("mean", "linear", "logistic"),
+}
 MOST_DIMENSIONS = 1 << 20
 MOST_CHOICES = 63  # a set of choices is one number in a ledger
 SMALLEST_SCALE, LARGEST_SCALE = 1e-100, 1e100  # of given features: squares of other numbers vanish or overflow
@@ -22,7 +27,7 @@ LARGEST_VARIANCE = Decimal("1e12")  # of a coordinate of drawn features; its inv
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Preferences with reward theta . phi: over pairs, or the top one of K choices.
+    """Preferences with reward theta . phi, over pairs or the top one of K choices; or a mean loss over private records.
 
     Kind "pairwise": P(y = 1 | x) = F(theta . x), x = phi(second) - phi(first); F = sigma for the model "btl", Phi for
     "thurstone", others: `protocol.links`.
@@ -32,6 +37,9 @@ class Problem:
     Kind "choice", model "plackett-luce": P(y = k) = exp(theta . phi_k) / sum_j exp(theta . phi_j), k < K = `choices`.
     Drawn features give each phi_k; `design` holds phi, shape (n, K, dimension), float64, or item numbers, shape (n, K),
     int32. `sizes` (n,), int32, says how many of the K a row has, its first ones; None: all. Absent ones are 0, or -1.
+    Kind "records": theta minimises E l(theta; x, y); the model is "mean" (l = |theta - x|^2 / 2), "linear"
+    (l = (theta . x - y)^2 / 2) or "logistic" (l = log(1 + e^{theta . x}) - y theta . x). Records are private:
+    `features` is "records", nothing of them is here.
     With `sum_zero` theta is restricted to coordinates that sum to 0, the identified part when phi is one-hot.
     `bound` is the radius B of the ball ||theta|| <= B; None means no ball.
     `scales` are the variances of phi's coordinates where pairs are "gaussian"; empty: all are 1.
@@ -57,6 +65,9 @@ class Problem:
             raise ValueError(f"expected a dimension of at least {1 + self.sum_zero}, got {self.dimension}")
         if self.bound is not None and not (self.bound.is_finite() and self.bound > 0):
             raise ValueError(f"expected bound > 0, got {self.bound}")
+        if self.kind == "records":
+            _check_records(self)
+            return
         if self.features not in DRAWN + GIVEN:
             raise ValueError(f"expected features out of {DRAWN + GIVEN}, got {self.features!r}")
         if (self.design is None) != (self.features in DRAWN):
@@ -87,6 +98,13 @@ class Problem:
             if array is not None:
                 digest.update(np.ascontiguousarray(array).tobytes())
         return digest.digest()
+
+
+def _check_records(problem: Problem) -> None:
+    if problem.features != RECORDS or problem.sum_zero or problem.choices != 2 or problem.scales:
+        raise ValueError(f"expected features {RECORDS!r} of records, and nothing of pairs, got {problem.features!r}")
+    if problem.design is not None or problem.sizes is not None:
+        raise ValueError("expected no design of records: they stay with their holders")
 
 
 def _check_sizes(problem: Problem) -> None:

@@ -23,6 +23,7 @@ from protocol.choice_features import packed
 from protocol.codec import decode_task, encode_task
 from protocol.messages import Task
 from protocol.problem import GIVEN, Problem
+from protocol.record_law import RecordLaw
 from protocol.strict import StudyError
 from protocol.study import MOST, Cell, Study, cells
 from protocol.study_file import parse, parse_problem
@@ -201,16 +202,25 @@ def _toml(study: Study) -> Iterator[str]:
     yield from _pairs({"kind": problem.kind, "model": problem.model, "dimension": problem.dimension})
     yield from _pairs({"features": problem.features, "sum_zero": problem.sum_zero})
     yield from _pairs({} if problem.bound is None else {"bound": problem.bound})
-    yield from _pairs({} if problem.kind == "pairwise" else {"choices": problem.choices})
+    yield from _pairs({"choices": problem.choices} if problem.kind == "choice" else {})
     yield "[grid]"
     lists = {"n": grid.n, "epsilon": grid.epsilon, "delta": grid.delta}
     yield from _pairs({key: values for key, values in lists.items() if values})
     if study.population is not None:
         yield "[population]"
         yield from _pairs({"levels": study.population.levels, "shares": study.population.shares})
+    if study.records is not None:
+        yield "[records]"
+        yield from _pairs({**study.records.describe(), **_assumed(study.records)})
     for arm in study.arms:
         yield "[[arm]]"
         yield from _pairs(_arm(arm))
+
+
+def _assumed(records: RecordLaw) -> dict[str, Decimal]:
+    """Numbers as numbers: the description of a law has them as text."""
+    pairs = {"tail": records.tail, "moment": records.moment}
+    return {key: value for key, value in pairs.items() if value is not None}
 
 
 def _arm(arm: Arm) -> dict[str, Any]:

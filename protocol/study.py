@@ -11,6 +11,7 @@ from protocol.arms import Arm, Option
 from protocol.decimals import canonical
 from protocol.population import Population
 from protocol.problem import Problem
+from protocol.record_law import RecordLaw
 
 MOST = (1 << 32) - 1
 
@@ -38,6 +39,7 @@ class Study:
     grid: Grid
     arms: tuple[Arm, ...]
     population: Population | None = None
+    records: RecordLaw | None = None
 
     @property
     def fingerprint(self) -> bytes:
@@ -79,7 +81,7 @@ def describe(study: Study) -> dict[str, Any]:
             "features": problem.features,
             "sum_zero": problem.sum_zero,
             "bound": None if problem.bound is None else canonical(problem.bound),
-            **({} if problem.kind == "pairwise" else {"choices": problem.choices}),
+            **({"choices": problem.choices} if problem.kind == "choice" else {}),
             **({"scales": list(map(canonical, problem.scales))} if problem.scales else {}),
         },
         "grid": {
@@ -97,6 +99,7 @@ def describe(study: Study) -> dict[str, Any]:
             for arm in study.arms
         ],
         **({"population": levels} if levels else {}),
+        **({} if study.records is None else {"records": study.records.describe()}),
     }
 
 

@@ -25,7 +25,9 @@ from protocol.arms import (
 from protocol.choice_features import unpacked
 from protocol.decimals import decimal, delta, epsilon
 from protocol.population import Population
-from protocol.problem import DRAWN, MODELS, MOST_CHOICES, Problem
+from protocol.problem import DRAWN, MODELS, MOST_CHOICES, RECORDS, Problem
+from protocol.record_law import RecordLaw, parse_records
+from protocol.record_study import check_levels, record_arm
 from protocol.shaping import default_mechanism
 from protocol.strict import StudyError
 from protocol.study import MOST, Grid, Study
@@ -38,7 +40,7 @@ def parse(content: Mapping[str, Any], problem: Problem | None = None) -> Study:
     Raises StudyError that names the place, and for an unknown key the nearest valid one.
     """
     needed = ("study", "problem", "grid", "arm")
-    top = strict.table(content, "top level", (*needed, "population"), needed)
+    top = strict.table(content, "top level", (*needed, "population", "records"), needed)
     head = strict.table(top["study"], "study", ("name", "seed", "repetitions"), ("name", "seed", "repetitions"))
     grid = _grid(top["grid"])
     asked = problem or parse_problem(top["problem"])
@@ -53,25 +55,35 @@ def parse(content: Mapping[str, Any], problem: Problem | None = None) -> Study:
         grid=grid,
         arms=arms,
         population=_population(top["population"]) if "population" in top else None,
+        records=_records(top, asked),
     )
     _check_arms(study)
     return study
 
 
+def _records(top: Mapping[str, Any], problem: Problem) -> RecordLaw | None:
+    if (problem.kind == "records") != ("records" in top):
+        raise StudyError('[records] expected the law of records exactly for kind = "records"')
+    if "population" in top and problem.kind == "records":
+        raise StudyError("[population] expected none beside records")
+    return parse_records(top["records"], problem) if "records" in top else None
+
+
 def parse_problem(content: Any, design: Any = None, features: str | None = None) -> Problem:
     """Read a [problem] table without its truth; a feature file's content comes as `design`, packed for choices."""
     keys = ("kind", "model", "dimension", "features", "bound", "sum_zero", "choices", "scales")
-    top = strict.table(content, "problem", keys, ("kind", "dimension", "features"))
+    top = strict.table(content, "problem", keys, ("kind", "dimension"))
     kind = strict.text(top["kind"], "[problem] kind", MODELS)
     if ("choices" in top) != (kind == "choice"):
         raise StudyError('[problem] choices: expected how many there are exactly for kind = "choice"')
-    law = features or strict.text(top["features"], "[problem] features", DRAWN)
+    laws = (RECORDS,) if kind == "records" else DRAWN
+    law = features or strict.text(top.get("features", RECORDS), "[problem] features", laws)
     bound = None
     if "bound" in top:
         bound = _decimal(top["bound"], "[problem] bound")
     scales = strict.sequence(top["scales"], "[problem] scales") if "scales" in top else []
     try:
-        values, sizes = (design, None) if kind == "pairwise" or design is None else unpacked(design)
+        values, sizes = (design, None) if kind != "choice" or design is None else unpacked(design)
         return Problem(
             kind=kind,
             model=strict.text(top.get("model", MODELS[kind][0]), "[problem] model", MODELS[kind]),
@@ -116,6 +128,8 @@ def _population(content: Any) -> Population:
 
 
 def _arm(content: Any, place: str, problem: Problem) -> Arm:
+    if problem.kind == "records":
+        return record_arm(content, place, problem, _option)
     keys = {"trust", "mechanism", "estimator", *OPTIONS}
     top = strict.table(content, place, keys, ("trust", "estimator"))
     name = strict.text(top["trust"], f"[{place}] trust", [*(trust.label for trust in SIGHT), "none"])
@@ -159,6 +173,9 @@ def _check_arms(study: Study) -> None:
     for index, name in enumerate(names):
         if name in names[:index]:
             raise StudyError(f"[arm {index + 1}] expected different arms, got {name} twice")
+    if study.records is not None:
+        check_levels(study.arms, study.grid.epsilon, study.grid.delta)
+        return
     menus = [arm.name for arm in study.arms if arm.mechanism == MENU]
     if menus and study.population is None:
         raise StudyError(f"[population] expected the levels that the menu of {menus[0]} offers")

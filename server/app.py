@@ -20,10 +20,11 @@ from server.curator import Curator, LiveCurator, SimulatedCurator
 from server.delivery import Delivery, ToFolder, ToLog, one_line, transcript
 from server.evidence import Server
 from server.exchange import Exchange, Letter, gather
+from server.listening import RoundFailed, complete, quorum
 from server.one_task import play_task
 from server.outcome_record import cell_name
 from server.release import ReleaseLedger
-from server.rounds import RoundFailed, complete, play, quorum
+from server.rounds import play
 
 # Folders on the server's own machine. The run's configuration comes from whoever starts a run, and names no path.
 OUTCOMES, STATE, TRANSCRIPT = "HALFTRUTH_OUTCOMES", "HALFTRUTH_STATE", "HALFTRUTH_TRANSCRIPT"

@@ -20,6 +20,7 @@ from protocol.messages import Code, Coins, Kind, Refusal, Report, Runs, Task, Ti
 from protocol.terms import law
 from protocol.trust import Trust
 from server.collect_choices import check_choices
+from server.collect_records import check_records, payload_kind, table_of
 
 KINDS = {Trust.CLEAR: Kind.SYMBOLS, Trust.LOCAL: Kind.SYMBOLS, Trust.CENTRAL: Kind.EXACT_SUMS}
 
@@ -28,7 +29,8 @@ KINDS = {Trust.CLEAR: Kind.SYMBOLS, Trust.LOCAL: Kind.SYMBOLS, Trust.CENTRAL: Ki
 class Collected:
     """The accepted reports of one task, merged.
 
-    `rows` are the rows answered for, increasing. `symbols`: (repetitions, rows); `sums`: (repetitions, p), exact.
+    `rows` are the rows answered for, increasing. `symbols`: (repetitions, rows); `sums`: (repetitions, p), exact;
+    `values`: (repetitions, rows, d), what is said of records.
     `ways` (rows,), where a menu offers several mechanisms: the place in it of the one that answered a row.
     `accepted` are the public ids of the reports that count; `rejected` says why others do not. `coins` names addressed
     ones where any report has them; `live` says that some report has the system's, so that somebody is to be protected.
@@ -44,6 +46,7 @@ class Collected:
     rejected: tuple[str, ...]
     ways: NDArray[np.uint8] | None = field(default=None, repr=False)
     live: bool = False
+    values: NDArray[np.float64] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -94,9 +97,11 @@ def _check(task: Task, asked: Runs, report: Report, free: NDArray[np.bool_]) -> 
     """The rows of a report that fits the task; marks them as answered."""
     if report.mechanism not in task.menu:
         raise ValueError(f"mechanism {report.mechanism.name[:40]!r} with other parameters than were offered")
-    expected = b""
+    expected, records = b"", task.problem.kind == "records"
     outcomes = 3 if task.ties is Ties.HALF else 2
-    if task.trust is Trust.LOCAL:
+    if records:
+        expected = table_of(task, report.mechanism)
+    elif task.trust is Trust.LOCAL:
         offered = law(task, report.mechanism) if task.problem.kind == "pairwise" else choice_law(task, report.mechanism)
         expected, outcomes = offered.digest, offered.outcomes
     elif task.problem.kind == "choice":
@@ -112,7 +117,10 @@ def _check(task: Task, asked: Runs, report: Report, free: NDArray[np.bool_]) -> 
     if report.groups is not None:
         raise ValueError("groups that were not asked for")
     _check_whole_labelers(task, rows, asked, free)
-    _check_payload(task, report, rows, outcomes)
+    if records:
+        check_records(task, report, rows)
+    else:
+        _check_payload(task, report, rows, outcomes)
     free[rows] = False
     return rows
 
@@ -159,13 +167,17 @@ def _merge(
 ) -> Collected:
     rows = np.concatenate([rows for rows, _ in accepted]) if accepted else np.zeros(0, dtype=np.int64)
     order = np.argsort(rows, kind="stable")
-    symbols, sums = None, None
+    symbols, sums, values = None, None, None
     reports = [signed.report for _, signed in accepted]
-    if accepted and KINDS[task.trust] is Kind.SYMBOLS:
+    kind = payload_kind(task, task.menu[0]) if task.problem.kind == "records" else KINDS[task.trust]
+    if accepted and kind is Kind.ROWS:
+        values = np.concatenate([report.payload.values for report in reports], axis=1)
+        values = np.ascontiguousarray(values[:, order]).astype(np.float64, copy=False)
+    elif accepted and kind is Kind.SYMBOLS:
         joined = np.concatenate([report.payload.values for report in reports], axis=1)
         symbols = np.ascontiguousarray(joined[:, order]).astype(np.uint8, copy=False)
     elif accepted:
-        sums = np.zeros((task.repetitions, task.problem.reduced_dimension))
+        sums = np.zeros((task.repetitions, reports[0].payload.values.shape[2]))
         for report in reports:
             sums += report.payload.values[:, 0]  # exact: on the task's grid, in any order
     ways = None
@@ -184,4 +196,5 @@ def _merge(
         rejected=rejected,
         ways=ways,
         live=Coins.OS in coins,
+        values=values,
     )

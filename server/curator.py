@@ -34,9 +34,13 @@ class SimulatedCurator:
 
     def release(self, task: Task, request: ReleaseRequest, exact_sum: list[int]) -> SimulatedRelease:
         """Add floating-point Gaussian noise at the address of the repetition."""
-        address = Address(self.seed, Stream.CURATOR, task.n, request.repetition, task.round)
+        address = self.address(task.n, request.repetition, task.round)
         start = 0 if task.rows is None else int(task.rows.numbers()[0]) * len(exact_sum)
         return simulated_release(request, exact_sum, normal(words(address, start, len(exact_sum))))
+
+    def address(self, n: int, repetition: int, round: int) -> Address:
+        """Where the coins of a repetition's round are."""
+        return Address(self.seed, Stream.CURATOR, n, repetition, round)
 
 
 @dataclass(frozen=True)

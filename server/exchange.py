@@ -13,7 +13,7 @@ from typing import Protocol
 from protocol.codec import decode_bundle, encode_bundle
 from protocol.counting import counted
 from protocol.errors import WireError
-from server.rounds import RoundFailed
+from server.listening import RoundFailed
 
 SHORTEST, LONGEST, GROWTH = 0.05, 0.5, 1.3  # seconds between two looks at the post
 ERRORS = {

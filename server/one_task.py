@@ -6,8 +6,9 @@ from protocol.messages import Task
 from protocol.study import Study
 from server.evidence import Server
 from server.kinds import kind_of
+from server.listening import Ask, Check, complete, listen
 from server.outcome import Outcome, outcomes
-from server.rounds import Ask, Check, complete, listen, options
+from server.rounds import options
 from server.tasks import of_curator
 
 

@@ -92,9 +92,9 @@ def simulated_release(
 
 
 def _draw(request: ReleaseRequest, total: tuple[int, ...]) -> Release:
-    stddev = calibrate(
-        request.epsilon, request.delta, request.sensitivity_squared, len(total), request.noise_multiplier
-    )
+    rounds = request.rounds  # together one release of all their coordinates, with noise sqrt(rounds) times smaller
+    moved, size, scale = request.sensitivity_squared * rounds, len(total) * rounds, math.sqrt(rounds)
+    stddev = calibrate(request.epsilon, request.delta, moved, size, request.noise_multiplier / scale)
     noise = sample_discrete_gaussian(stddev**2, len(total), secrets.randbits)
     return Release(request, tuple(s + z for s, z in zip(total, noise, strict=True)), stddev)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from protocol.messages import Coins
 from protocol.privacy import Unit
 from server.mechanisms import CENTRAL
+from server.mechanisms.rounds import ROUNDS
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class ReleaseRequest:
     `task` (its id) and `repetition` name the release; `accepted` are the public ids of the reports in the sum, kept
     sorted (a hash of an exact sum would tell it to whoever guesses well); `count` is the number of labels in it. Sums
     are in units of 2^exponent, and so is the root of `sensitivity_squared`: how far a label can move the sum, or, where
-    `unit` is a labeler, all of a labeler's labels, of which `cap` count (0 for a label). All but `accepted` and `count`
-    follows from the task.
+    `unit` is a labeler, all of a labeler's labels, of which `cap` count (0 for other units: a label, a record, all
+    records of a holder). `rounds` releases share the claim. All but `accepted` and `count` follows from the task.
     Raises ValueError for an empty task id, an unknown mechanism, a report accepted twice, a unit without its cap, or
     numbers out of range.
     """
@@ -37,24 +38,29 @@ class ReleaseRequest:
     delta: Decimal
     unit: Unit
     cap: int
+    rounds: int = 1
 
     def __post_init__(self) -> None:
         if not self.task:
             raise ValueError("expected a task id, got no bytes")
-        for name, lowest in (("repetition", 0), ("count", 0), ("sensitivity_squared", 1)):
+        for name, lowest in (("repetition", 0), ("count", 0), ("sensitivity_squared", 1), ("rounds", 1)):
             if not getattr(self, name) >= lowest:
                 raise ValueError(f"expected {name} >= {lowest}, got {getattr(self, name)}")
-        if self.mechanism not in CENTRAL:
-            raise ValueError(f"expected a mechanism out of {sorted(CENTRAL)}, got {self.mechanism!r}")
+        records = self.unit in (Unit.RECORD, Unit.HOLDER)
+        known = ROUNDS if records else CENTRAL
+        if self.mechanism not in known or (self.rounds > 1 and not records):
+            raise ValueError(f"expected a mechanism out of {sorted(known)}, got {self.mechanism!r}")
         if len(set(self.accepted)) != len(self.accepted):
             raise ValueError("expected every report once, got one twice: its labels would count double")
-        if self.unit not in (Unit.LABEL, Unit.LABELER) or (self.cap >= 1) != (self.unit is Unit.LABELER):
-            raise ValueError(f"expected a label, or a labeler with a cap >= 1, got {self.unit.label} with {self.cap}")
+        if (self.cap >= 1) != (self.unit is Unit.LABELER):
+            raise ValueError(f"expected a cap >= 1 exactly of a labeler, got {self.unit.label} with {self.cap}")
         object.__setattr__(self, "accepted", tuple(sorted(self.accepted)))
 
     @property
     def noise_multiplier(self) -> float:
-        """stddev / sensitivity of the request's mechanism at its claim."""
+        """stddev / sensitivity of the request's mechanism at its claim, in each of its rounds."""
+        if self.mechanism in ROUNDS:
+            return ROUNDS[self.mechanism](self.epsilon, self.delta, self.rounds)
         return CENTRAL[self.mechanism].noise_multiplier(self.epsilon, self.delta)
 
 

@@ -1,17 +1,21 @@
 """Tasks that are not worth asking: claims that no curator keeps, and sums that clients cannot complete."""
 
+import math
+
 import numpy as np
 
 from protocol.arms import RECORD
 from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import DRAWN
+from protocol.record_terms import SUMS, UNITS, Bounded, width
 from protocol.shaping import SHAPED
 from protocol.strict import StudyError
 from protocol.terms import only_mechanism
 from protocol.trust import Trust
 from server.mechanisms import CENTRAL as NOISE
 from server.mechanisms import discrete_gaussian
+from server.mechanisms.rounds import ROUNDS
 from server.mechanisms.standard import noise_of
 
 
@@ -24,6 +28,9 @@ def check_task(task: Task) -> None:
     asked for.
     """
     try:
+        if task.problem.kind == "records":
+            check_records(task)
+            return
         if task.trust is Trust.LOCAL and task.problem.kind == "pairwise":
             return  # every report names its mechanism
         mechanism = only_mechanism(task)
@@ -93,3 +100,18 @@ def _check_rows(task: Task) -> None:
     most = int(np.unique(groups, return_counts=True)[1].max())
     if most > task.cap:
         raise ValueError(f"expected at most {task.cap} rows of each labeler, as its cap, got {most}: list what counts")
+
+
+def check_records(task: Task) -> None:
+    """Raise ValueError for a task about records that no curator can release: a claim that its noise does not keep."""
+    mechanism = only_mechanism(task)
+    if task.trust is not Trust.CENTRAL:
+        return
+    how, noise = Bounded.of(mechanism), ROUNDS.get(mechanism.name)
+    if task.epsilon is None or task.delta is None or noise is None:
+        raise ValueError(f"expected a mechanism out of {sorted(ROUNDS)} with epsilon and delta, got {mechanism.name!r}")
+    if task.unit not in UNITS or task.round >= how.rounds > 1:
+        raise ValueError(f"expected a record or a holder, in a round below {how.rounds}")
+    if how.kind == SUMS:
+        multiplier = noise(task.epsilon, task.delta, how.rounds) / math.sqrt(how.rounds)
+        discrete_gaussian.check_claim(task.epsilon, task.delta, width(task) * how.rounds, multiplier)

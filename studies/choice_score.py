@@ -1,5 +1,7 @@
 """How far an estimate is from the truth where labels are top choices; and which scorer a study needs."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ from protocol.features import coordinates
 from protocol.problem import Problem
 from protocol.study import Study
 from studies.moments import fresh_blocks, gram
+from studies.record_score import RecordScorer
 from studies.score import TEST_ROWS, Score, Scorer
 
 _ORACLE_ROWS = 1 << 15
@@ -16,7 +19,7 @@ _ORACLE_ROWS = 1 << 15
 
 def scorer(study: Study, theta: Floats) -> Scorer:
     """Scores the estimates of a study of any kind."""
-    return Scorer(study, theta) if study.problem.kind == "pairwise" else ChoiceScorer(study, theta)
+    return SCORERS[study.problem.kind](study, theta)
 
 
 class ChoiceScorer(Scorer):
@@ -95,3 +98,10 @@ def choice_curvature(problem: Problem, theta: Floats, seed: int) -> Floats:
         mean += chance[:, k : k + 1] * v[:, k]
     spread: Floats = most * gram(v.reshape(-1, p), chance.ravel()) - gram(mean)
     return spread
+
+
+SCORERS: dict[str, Callable[[Study, Floats], Scorer]] = {
+    "pairwise": Scorer,
+    "choice": ChoiceScorer,
+    "records": RecordScorer,
+}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from client.labeler import Node, answer
 from client.ledger import MemoryLedger
 from client.policy import Policy
-from client.sources.synthetic import Synthetic
+from client.sources.synthetic import drawn
 from protocol.store import FeatureStore
 from protocol.study import Cell, Study
 from server.curator import SimulatedCurator
@@ -35,7 +35,7 @@ def in_process(study: Study, theta: NDArray[np.float64], clients: int) -> InProc
     features = FeatureStore(study.seed)
     nodes = tuple(
         Node(
-            source=Synthetic(study.problem, theta, study.seed, features, client, clients, study.population),
+            source=drawn(study, theta, study.seed, features, (client, clients)),
             policy=Policy.simulation(),
             ledger=MemoryLedger(),
             entropy="addressed",

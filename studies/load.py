@@ -15,17 +15,19 @@ from protocol import strict
 from protocol.choice_features import packed
 from protocol.coins import Floats
 from protocol.problem import DRAWN, Problem
+from protocol.record_law import parse_records
 from protocol.strict import StudyError
 from protocol.study import Study, describe, with_options
 from protocol.study_file import parse, parse_problem
 from studies.choice_files import read_choices
 from studies.files import FEATURE_FILES, read_features
-from studies.truth import oracle_step, read_opinions, read_theta
+from studies.truth import oracle_step, read_opinions, read_theta, record_mean
 
-_RUN = {"study", "problem", "population", "grid", "arm"}
+_RUN = {"study", "problem", "population", "records", "grid", "arm"}
 _COMMANDS = {"attack": "attack", "liars": "attack", "bandit": "policy"}  # what tells a study for another command
 _OF_ARMS = frozenset({"ridge", "tau", "groups", "trim", "radius", "step"})
-_NUMBERS = _OF_ARMS | {"bound", "theta", "scales", "epsilon", "delta", "levels", "shares"}
+_OF_RECORDS = frozenset({"coordinates", "rounds", "threshold", "tail", "moment"})
+_NUMBERS = _OF_ARMS | _OF_RECORDS | {"bound", "theta", "scales", "epsilon", "delta", "levels", "shares"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,7 @@ def assemble(content: dict[str, Any], problem: Problem, value: Any) -> Loaded:
 
     Raises StudyError.
     """
-    theta, people, hidden = read_theta(value, problem), content.get("population"), None
+    theta, people, hidden = _truth(content, problem, value), content.get("population"), None
     if isinstance(people, Mapping):  # opinions stay out of the public part, as theta does
         hidden = people.get("theta")
         content = {**content, "population": {key: value for key, value in people.items() if key != "theta"}}
@@ -104,6 +106,15 @@ def assemble(content: dict[str, Any], problem: Problem, value: Any) -> Loaded:
     return _loaded(study, theta, read_opinions(hidden, theta, study))
 
 
+def _truth(content: Mapping[str, Any], problem: Problem, value: Any) -> Floats:
+    """theta of the study; the mean of records follows from their law, and is not said a second time."""
+    if problem.kind != "records" or problem.model != "mean" or "records" not in content:
+        return read_theta(value, problem)
+    if value is not None:
+        raise StudyError("[problem] theta: expected none: it is the mean of [records] features; write + SHIFT there")
+    return record_mean(problem, parse_records(content["records"], problem))
+
+
 def restore(resolved: Mapping[str, Any], folder: Path) -> Loaded:
     """The loaded study that `resolved` describes, as a results folder keeps it; given features are in `folder`."""
     problem = dict(_decimals(resolved["problem"]))
@@ -111,8 +122,10 @@ def restore(resolved: Mapping[str, Any], folder: Path) -> Loaded:
         problem["features"] = "features.npy"
     arms = [_decimals(arm) for arm in resolved["arms"]]
     head = {"study": resolved["study"], "grid": _decimals(resolved["grid"]), "arm": arms}
-    people = {"population": _decimals(resolved["population"])} if "population" in resolved else {}
-    return build({**head, **people, "problem": problem}, folder)
+    more = {name: _decimals(resolved[name]) for name in ("population", "records") if name in resolved}
+    if "records" in more and problem["model"] == "mean":
+        problem.pop("theta")
+    return build({**head, **more, "problem": problem}, folder)
 
 
 def changes(old: Any, new: Any, place: str = "") -> list[str]:

@@ -30,8 +30,9 @@ SCHEMA = pa.schema(
         pa.field("repetition", pa.int64(), nullable=False),
         pa.field("error_l2", pa.float64(), nullable=False),
         pa.field("error_sigma", pa.float64(), nullable=False),
-        pa.field("excess_log_loss", pa.float64(), nullable=False),
-        pa.field("accuracy", pa.float64(), nullable=False),
+        pa.field("excess_log_loss", pa.float64()),
+        pa.field("accuracy", pa.float64()),
+        pa.field("excess_risk", pa.float64()),
         pa.field("hit_boundary", pa.bool_(), nullable=False),
         pa.field("theta", pa.list_(pa.float64()), nullable=False),
         pa.field("ci_low", pa.list_(pa.float64())),
@@ -48,7 +49,11 @@ SCHEMA = pa.schema(
         pa.field("runtime", pa.string(), nullable=False),
     ]
 )
-METRICS = ("error_l2", "error_sigma", "excess_log_loss", "accuracy")
+METRICS = {  # by kind of problem
+    "pairwise": ("error_l2", "error_sigma", "excess_log_loss", "accuracy"),
+    "choice": ("error_l2", "error_sigma", "excess_log_loss", "accuracy"),
+    "records": ("error_l2", "error_sigma", "excess_risk"),
+}
 
 
 def tabulate(
@@ -129,6 +134,7 @@ def _row(outcome: "Outcome", score: Score) -> dict[str, Any]:
         "error_sigma": score.error_sigma,
         "excess_log_loss": score.excess_log_loss,
         "accuracy": score.accuracy,
+        "excess_risk": score.excess_risk,
         "hit_boundary": outcome.hit_boundary,
         "theta": outcome.theta.tolist(),
         "ci_low": _list(outcome.ci_low),

@@ -15,12 +15,13 @@ TEST_ROWS = 4096
 
 @dataclass(frozen=True)
 class Score:
-    """Errors of one estimate; the smaller the better, but for `accuracy`."""
+    """Errors of one estimate; the smaller the better, but for `accuracy`. Of records there is an excess risk only."""
 
     error_l2: float
     error_sigma: float
-    excess_log_loss: float
-    accuracy: float
+    excess_log_loss: float | None
+    accuracy: float | None
+    excess_risk: float | None = None
 
 
 class Scorer:

@@ -9,6 +9,7 @@ from protocol.coins import Floats
 from protocol.decimals import canonical
 from protocol.links import LINKS
 from protocol.problem import Problem
+from protocol.record_law import RecordLaw
 from protocol.strict import StudyError
 from protocol.study import Study
 from studies.choice_score import choice_curvature
@@ -56,6 +57,14 @@ def read_opinions(value: Any, theta: Floats, study: Study) -> Floats | None:
         said = f"{mean.tolist()}, got {theta.tolist()}"
         raise StudyError(f"[problem] theta: expected the mean of {place} by share, {said}")
     return opinions
+
+
+def record_mean(problem: Problem, law: RecordLaw) -> Floats:
+    """What the mean of a study's records is: that of their law, in every coordinate. Raises StudyError without one."""
+    try:
+        return np.full(problem.dimension, law.features.mean)
+    except ValueError as error:
+        raise StudyError(f"[records] features: {error}") from None
 
 
 def oracle_step(study: Study, theta: Floats) -> Decimal:

@@ -30,10 +30,11 @@ from protocol.study import Cell, Study
 from protocol.study_file import parse
 from protocol.trust import Trust
 from server.evidence import evidence
+from server.listening import RoundFailed, listen
 from server.mechanisms import CENTRAL
 from server.release import ReleaseLedger
 from server.release_record import ReleaseRequest
-from server.rounds import RoundFailed, listen, play
+from server.rounds import play
 from server.tasks import offers
 from studies.cli import main
 from studies.in_process import InProcess, in_process, run_cell

@@ -16,8 +16,9 @@ from protocol.runconfig import DEFAULT_STUDY
 from protocol.study import Cell, Study, cells
 from protocol.study_file import parse
 from protocol.trust import Trust
+from server.listening import RoundFailed
 from server.outcome import Outcome
-from server.rounds import RoundFailed, play
+from server.rounds import play
 from studies.in_process import InProcess, in_process, run_cell
 
 THETA = np.array([1.0, 0.5, 0.0, -0.5, -1.0])

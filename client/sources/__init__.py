@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.labels import Labels
+from client.records import Records
 from protocol.messages import Runs, Task
 
 
@@ -33,8 +34,8 @@ class Facts:
         return Facts([self.identities[place] for place in places.tolist()], self.labelers[places], self.names)
 
 
-class Source(Protocol):
-    """Labels of global rows, and what is needed to answer for them."""
+class Holdings(Protocol):
+    """What is needed to answer for global rows, whatever they hold."""
 
     @property
     def synthetic(self) -> bool:
@@ -56,5 +57,16 @@ class Source(Protocol):
     def levels(self, task: Task, rows: NDArray[np.int64]) -> tuple[Sequence[Decimal], NDArray[np.int64]] | None:
         """Levels that drawn labelers ask for where a task offers several, and which one is a row's; None: any."""
 
+
+class Source(Holdings, Protocol):
+    """Labels of global rows."""
+
     def labels(self, task: Task, repetition: int, rows: NDArray[np.int64]) -> Labels:
         """Raw labels of rows held here, in the orientation of the public problem."""
+
+
+class RecordSource(Holdings, Protocol):
+    """Records of global rows; a row is a record, or a holder with all that it has."""
+
+    def records(self, task: Task, repetition: int, rows: NDArray[np.int64]) -> Records:
+        """Raw records of rows held here."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from client.labels import Labels
 from client.sources import Facts, ProblemUnknown
 from client.sources.drawing import top_choices
+from client.sources.synthetic_records import SyntheticRecords
 from protocol.choice_features import row_sizes
 from protocol.coins import Address, Stream, words
 from protocol.features import coordinates
@@ -175,12 +176,20 @@ def write_truth(theta: NDArray[np.float64]) -> str:
 
 def synthetic(
     config: Mapping[str, str | int | float | bool], study: Study, seed: int, features: FeatureStore, part: Part
-) -> Synthetic:
-    """The labels of one client of a run, whose truth stands in the run's configuration. Raises StudyError."""
+) -> Synthetic | SyntheticRecords:
+    """What one client of a run holds, whose truth stands in the run's configuration. Raises StudyError."""
     try:
-        theta = read_truth(str(config.get("truth", "")))
-        return Synthetic(study.problem, theta, seed, features, *part, study.population)
+        return drawn(study, read_truth(str(config.get("truth", ""))), seed, features, part)
     except StudyError:
         raise
     except ValueError as error:
         raise StudyError(f"[run config] truth: {error}") from None
+
+
+def drawn(
+    study: Study, theta: NDArray[np.float64], seed: int, features: FeatureStore, part: Part
+) -> Synthetic | SyntheticRecords:
+    """The labels, or the records, of one client of a study with this truth. Raises ValueError where it does not fit."""
+    if study.records is not None:
+        return SyntheticRecords(study.problem, study.records, theta, seed, *part)
+    return Synthetic(study.problem, theta, seed, features, *part, study.population)

@@ -19,7 +19,7 @@ from protocol.store import FeatureStore
 from protocol.study import Study
 from protocol.terms import row_exponent
 from server.groups import row_groups
-from server.rounds import Ask
+from server.listening import Ask
 from studies.attacks.study_file import Liars
 from studies.moments import dot
 

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 
 from protocol.strict import StudyError
 from protocol.study import Cell, cells
-from server.rounds import Ask, play
+from server.listening import Ask
+from server.rounds import play
 from studies.attacks.lies import Attack
 from studies.attacks.score import SCHEMA, rows
 from studies.attacks.study_file import AttackStudy

@@ -67,8 +67,8 @@ def main(args: argparse.Namespace) -> int:
     from client.node_file import NodeFileError
     from client.sources.reading import SourceError
     from server.estimators.newton import EstimationError
+    from server.listening import RoundFailed
     from server.release_file import LedgerError
-    from server.rounds import RoundFailed
     from studies.failure import RunFailed
     from studies.federate.ask import study_and_task
     from studies.federate.folder import read_facts

@@ -82,8 +82,8 @@ def main(args: argparse.Namespace) -> int:
     from client.ledger_store import LedgerUnavailable
     from client.sources.ranking_labels import RankingAs
     from server.estimators.newton import EstimationError
+    from server.listening import RoundFailed
     from server.release_file import LedgerError
-    from server.rounds import RoundFailed
     from studies.fit.compare import compare, comparison_as_json, show_comparison
     from studies.fit.ranking import of_rankings
     from studies.fit.round import fit

@@ -23,10 +23,11 @@ from protocol.trust import Trust
 from server.curator import Curator, LiveCurator, SimulatedCurator
 from server.evidence import Heard, Server
 from server.kinds import KINDS
+from server.listening import listen
 from server.outcome import Outcome, outcomes
 from server.release import ReleaseLedger
 from server.release_file import LedgerError, read_releases
-from server.rounds import listen, options
+from server.rounds import options
 from studies.described import Described
 from studies.fit.graph import describe, groups, require_minimiser, top_wins, wins
 from studies.fit.labelers import notes

@@ -22,14 +22,14 @@ def write_sheets(folder: Folder, view: View) -> list[Path]:
 
 
 def _summary_rows(view: View) -> Iterable[tuple[object, ...]]:
-    for metric in METRICS:
+    for metric in METRICS[view.loaded.study.problem.kind]:
         for one in summarise(view.table, metric, view.loaded.theta):
             spread = (one.median, one.lower_quartile, one.upper_quartile, one.boundary_rate, one.coverage)
             yield (metric, *_setting(one.setting), one.arm, *_moments(one.moments), *spread)
 
 
 def _paired_rows(view: View) -> Iterable[tuple[object, ...]]:
-    for metric in METRICS:
+    for metric in METRICS[view.loaded.study.problem.kind]:
         for one in paired(view.table, metric):
             yield (metric, *_setting(one.setting), one.left, one.right, *_moments(one.moments))
 

@@ -111,7 +111,7 @@ def test_a_node_file_is_read_exactly() -> None:
         ({"label_cap": 1, "trust": ["locl"]}, "did you mean 'local'"),
         ({"label_cap": 1, "trust": []}, "expected a non-empty list"),
         ({"label_cap": 1, "trust": "local"}, "expected a non-empty list"),
-        ({"label_cap": 1, "mechanisms": ["laplace"]}, "mechanisms: expected one of"),
+        ({"label_cap": 1, "mechanisms": ["exponential"]}, "mechanisms: expected one of"),
         ({"label_cap": 1, "units": ["row"]}, "units: expected one of"),
         ({"label_cap": 1, "pick": "middle"}, "pick: expected one of"),
         ({"label_cap": 1, "levels": {"ann": 0}}, "a labeler's level: expected a number > 0"),

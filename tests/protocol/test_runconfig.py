@@ -31,7 +31,7 @@ def written(study: Study) -> Study:
 
 def public(path: Path) -> Study:
     content = tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
-    del content["problem"]["theta"]
+    content["problem"].pop("theta", None)
     content.get("population", {}).pop("theta", None)
     for arm in content["arm"]:
         if isinstance(arm.get("radius"), dict):

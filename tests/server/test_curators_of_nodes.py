@@ -19,9 +19,10 @@ from protocol.study import Cell, Grid, Study
 from protocol.trust import Trust
 from server.curator import Curator, LiveCurator, SimulatedCurator
 from server.evidence import Server
+from server.listening import Ask, RoundFailed
 from server.outcome import Outcome
 from server.release import ReleaseLedger
-from server.rounds import Ask, RoundFailed, play
+from server.rounds import play
 from studies.fit.compare import subset
 
 VOTES = [f"{who},{one},{other},{one}" for who in "abcdefgh" for one, other in ("xy", "yz", "zx")]

@@ -24,9 +24,9 @@ from protocol.terms import label_epsilon, row_exponent
 from protocol.trust import Trust
 from server.clipping import best_radius
 from server.designs import Designs
+from server.listening import listen
 from server.mechanisms.discrete_gaussian import SMALLEST_SENSITIVITY
 from server.mechanisms.sensitivity import squared_group_norm
-from server.rounds import listen
 from server.task_checks import check_task
 from server.tasks import for_labelers, offers, with_ties
 

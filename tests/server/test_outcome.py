@@ -13,8 +13,8 @@ from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.trust import Trust
 from server.evidence import Heard
+from server.listening import listen, quorum
 from server.outcome import warnings
-from server.rounds import listen, quorum
 
 LEVEL = Decimal(1)
 RR = Mechanism.of("randomized-response", epsilon=LEVEL)

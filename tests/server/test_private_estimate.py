@@ -25,11 +25,11 @@ from protocol.trust import Trust
 from server.curator import LiveCurator, SimulatedCurator
 from server.estimators.newton import EstimationError
 from server.evidence import Heard, Server
+from server.listening import listen
 from server.mechanisms.standard import ApproximateMinimiser, Perturbation, noise_of, record_delta_bound
 from server.outcome import Outcome, outcomes
 from server.private_estimate import _minimum, released_estimate
 from server.release import ReleaseLedger
-from server.rounds import listen
 from server.task_checks import check_task
 from server.tasks import offers
 from studies.in_process import in_process, run_cell

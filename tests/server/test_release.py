@@ -191,7 +191,10 @@ def test_what_cannot_be_noised_leaves_nothing_behind(tmp_path: Path) -> None:
         ({"accepted": (b"a", b"a")}, "count double"),
         ({"unit": Unit.LABELER}, "cap >= 1"),
         ({"cap": 1}, "cap >= 1"),
-        ({"unit": Unit.RECORD, "cap": 1}, "got record"),
+        ({"unit": Unit.RECORD, "cap": 1, "mechanism": "gaussian"}, "got record"),
+        ({"unit": Unit.RECORD}, "expected a mechanism out of"),
+        ({"rounds": 2}, "expected a mechanism out of"),
+        ({"rounds": 0}, "rounds >= 1"),
     ],
 )
 def test_bad_requests_are_refused(changes: dict[str, object], message: str) -> None:

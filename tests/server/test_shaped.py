@@ -31,10 +31,10 @@ from server.curator import SimulatedCurator
 from server.designs import Designs
 from server.estimators.workspace import Workspace
 from server.evidence import Server, evidence
+from server.listening import listen
 from server.mechanisms import CENTRAL
 from server.mechanisms.gaussian import gaussian_mu
 from server.mechanisms.sensitivity import largest_squared_norm
-from server.rounds import listen
 from server.task_checks import check_task
 from server.tasks import offers
 from studies.in_process import run_cell

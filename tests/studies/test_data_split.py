@@ -27,7 +27,8 @@ from server.collect import Collected
 from server.estimators import ESTIMATORS
 from server.estimators.workspace import Workspace
 from server.evidence import Server, evidence
-from server.rounds import RoundFailed, complete, listen, options, quorum
+from server.listening import RoundFailed, complete, listen, quorum
+from server.rounds import options
 from studies.cli import main
 from studies.fit.request import WAYS
 from studies.terminal import printable

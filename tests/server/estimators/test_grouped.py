@@ -22,8 +22,8 @@ from server.estimators.grouped import trimmed
 from server.estimators.workspace import Workspace
 from server.evidence import Server, evidence, joined
 from server.groups import row_groups
+from server.listening import listen
 from server.release import ReleaseLedger
-from server.rounds import listen
 from server.tasks import Offer, offers
 from studies.in_process import in_process, run_cell
 

@@ -1,0 +1,98 @@
+"""What this client understands of a task about records, and how it executes a mechanism of its menu."""
+
+import numpy as np
+
+from client.choice import COARSEST, NONE, Choice, TaskInvalid
+from protocol.decimals import delta, epsilon
+from protocol.messages import Mechanism, Runs, Task, Ties
+from protocol.numeric import NUMERIC, numeric_channel
+from protocol.record_arms import RECORD_CENTRAL
+from protocol.record_terms import FLAGS, SUMS, UNITS, Bounded, numeric_parameters, sum_exponent, width
+from protocol.terms import only_mechanism
+from protocol.trust import SIGHT, Trust
+
+LARGEST_THETA = 1e100
+
+
+def understand_records(task: Task) -> None:
+    """Raise TaskInvalid for a task about records with a part that nothing here acts on, or one out of range."""
+    if task.trust not in SIGHT or task.unit not in UNITS:
+        raise TaskInvalid(f"expected a trust model of today and a unit out of {[unit.label for unit in UNITS]}")
+    if task.ties is not Ties.NONE or task.groups is not None or task.map is not None or task.cap:
+        raise TaskInvalid("expected no ties, groups, map or cap where records are asked for")
+    if task.cohort or task.modulus:
+        raise TaskInvalid("expected no cohort and no modulus")
+    if task.coordinates is not None and (
+        task.trust is not Trust.LOCAL or _last(task.coordinates) >= task.problem.dimension
+    ):
+        raise TaskInvalid(f"expected coordinates below {task.problem.dimension}, of local reports")
+    if task.theta is not None and (
+        task.theta.shape != (task.repetitions, task.problem.dimension)
+        or not np.isfinite(task.theta).all()
+        or np.abs(task.theta).max() > LARGEST_THETA
+    ):
+        raise TaskInvalid("expected one finite theta of moderate size for each repetition")
+    if task.rows is not None and _last(task.rows) >= task.n:
+        raise TaskInvalid(f"expected rows below {task.n}")
+    _understand_claim(task)
+
+
+def execute(task: Task) -> Choice:
+    """The one mechanism of the menu, as this client executes it. Raises TaskInvalid."""
+    try:
+        mechanism = only_mechanism(task)
+        if task.trust is Trust.CLEAR:
+            if mechanism != NONE:
+                raise ValueError("expected no mechanism where there is no claim")
+            return Choice(mechanism)
+        return _local(task, mechanism) if task.trust is Trust.LOCAL else _central(task, mechanism)
+    except ValueError as error:
+        raise TaskInvalid(str(error)) from None
+
+
+def _understand_claim(task: Task) -> None:
+    if (task.epsilon is not None) != (task.trust is not Trust.CLEAR) or (task.epsilon is None and task.delta):
+        raise TaskInvalid("expected epsilon exactly under a claim")
+    try:
+        fits = (task.epsilon is None or epsilon(task.epsilon) == task.epsilon) and (
+            task.delta is None or delta(task.delta) == task.delta
+        )
+    except ValueError:
+        fits = False
+    if not fits or len(task.menu) != 1:
+        raise TaskInvalid("expected epsilon and delta in their ranges, and one mechanism")
+    if (task.menu[0].get("epsilon"), task.menu[0].get("delta")) != (task.epsilon, task.delta):
+        raise TaskInvalid("expected the mechanism at the task's level")
+
+
+def _last(runs: Runs) -> int:
+    start, step, count = runs.runs[-1]
+    return start + step * (count - 1)
+
+
+def _local(task: Task, mechanism: Mechanism) -> Choice:
+    if mechanism.name not in NUMERIC:
+        raise ValueError(f"expected a mechanism out of {sorted(NUMERIC)}, got {mechanism.name!r}")
+    channel = numeric_channel(mechanism.name, numeric_parameters(mechanism))
+    if channel.dimension != width(task):
+        raise ValueError(f"expected a channel for {width(task)} coordinates, got one for {channel.dimension}")
+    assert task.epsilon is not None
+    if channel.level > task.epsilon or (channel.delta or 0) > (task.delta or 0):
+        raise ValueError("expected a channel within its level")
+    return Choice(mechanism, numeric=channel, bounded=Bounded.of(mechanism, channel.norm))
+
+
+def _central(task: Task, mechanism: Mechanism) -> Choice:
+    if mechanism.name not in RECORD_CENTRAL:
+        raise ValueError(f"expected a mechanism out of {sorted(RECORD_CENTRAL)}, got {mechanism.name!r}")
+    how, names = Bounded.of(mechanism), {name for name, _ in mechanism.parameters}
+    known = {"epsilon", "delta", "threshold", "rounds", *FLAGS, *RECORD_CENTRAL[mechanism.name]}
+    if names - known:
+        raise ValueError(f"expected parameters out of {sorted(known)}, got {sorted(names - known)}")
+    if task.round >= how.rounds > 1:
+        raise ValueError(f"expected a round below {how.rounds}, whose claim covers that many")
+    if how.kind == SUMS:
+        least = sum_exponent(task, how)
+        if task.exponent is None or not least <= task.exponent <= COARSEST:
+            raise ValueError(f"expected the exponent of a grid in {least}..{COARSEST}, got {task.exponent}")
+    return Choice(mechanism, bounded=how)

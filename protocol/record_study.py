@@ -1,0 +1,47 @@
+"""Arms of a study file about records, read strictly."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from protocol import strict
+from protocol.arms import Arm, Option, OptionRule
+from protocol.problem import Problem
+from protocol.record_arms import PRINTED, RECORD_ESTIMATORS, RECORD_MECHANISMS, RECORD_OPTIONS, is_pure, record_conflict
+from protocol.strict import StudyError
+from protocol.trust import SIGHT, Trust
+
+Read = Callable[[OptionRule, Any, str], Option]
+
+
+def record_arm(content: Any, place: str, problem: Problem, read: Read) -> Arm:
+    """One [[arm]] table; `read` reads an option by its rule. Raises StudyError."""
+    top = strict.table(content, place, {"trust", "mechanism", "estimator", *RECORD_OPTIONS}, ("trust", "estimator"))
+    name = strict.text(top["trust"], f"[{place}] trust", [*(trust.label for trust in SIGHT), "none"])
+    trust = None if name == "none" else Trust.parse(name)
+    known = {
+        name: known
+        for (where, name), known in RECORD_ESTIMATORS.items()
+        if where == trust and problem.model in known.models
+    }
+    estimator = strict.text(top["estimator"], f"[{place}] estimator", known)
+    offered = RECORD_MECHANISMS[trust]
+    usual = PRINTED.get(estimator, offered[0])
+    mechanism = strict.text(top.get("mechanism", usual), f"[{place}] mechanism", offered)
+    chosen = {key: value for key, value in top.items() if key not in ("trust", "mechanism", "estimator")}
+    strict.table(chosen, place, known[estimator].options)
+    options = {key: read(RECORD_OPTIONS[key], chosen[key], f"[{place}] {key}") for key in sorted(chosen)}
+    if reason := record_conflict(options, problem.bound is not None):
+        raise StudyError(f"[{place}] {reason}")
+    if "step" not in options and "rounds" in known[estimator].options and problem.model != "mean":
+        raise StudyError(f"[{place}] expected a step: 1 / (smoothness of the loss) is what theory asks for")
+    return Arm(trust, mechanism, estimator, tuple(options.items()))
+
+
+def check_levels(arms: tuple[Arm, ...], epsilon: tuple[Decimal, ...], delta: tuple[Decimal, ...]) -> None:
+    """Raise StudyError where an arm makes a claim that the grid has no level for."""
+    claims = [arm for arm in arms if arm.trust in (Trust.LOCAL, Trust.CENTRAL)]
+    if claims and not epsilon:
+        raise StudyError("[grid] expected the key 'epsilon': an arm makes a claim")
+    if any(not is_pure(arm) for arm in claims) and not delta:
+        raise StudyError("[grid] expected the key 'delta': an arm adds Gaussian noise")

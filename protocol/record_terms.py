@@ -1,0 +1,147 @@
+"""The terms of a task about records, derived alike by client and server: how a record's gradient is bounded and summed.
+
+A record's contribution is the gradient of its loss at the task's theta (0 where there is none), the mean over its
+records where a row is a holder. It is bounded first, whatever happens to it afterwards.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.codec import encode_task, identity
+from protocol.grid import exponent
+from protocol.messages import Mechanism, Task
+from protocol.privacy import Unit
+from protocol.trust import Trust
+
+Floats = NDArray[np.float64]
+
+UNITS = (Unit.RECORD, Unit.HOLDER)
+LINF, L2 = "linf", "l2"
+CLIP, TRUNCATE = "clip", "truncate"
+SUMS, ROWS = "sums", "rows"
+MOST_ROUNDS = 1 << 16
+FLAGS = ("l2", "rows", "truncate")  # parameters that are 1 or absent
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """How contributions are bounded: to `threshold` in each coordinate (`norm` "linf") or in length ("l2").
+
+    `shape` "clip" moves a value that is beyond to the threshold, "truncate" sets it to 0. `kind` says what leaves:
+    exact "sums", or "rows" of values. `rounds`: releases that share the task's claim.
+    """
+
+    threshold: float
+    norm: str = LINF
+    shape: str = CLIP
+    kind: str = SUMS
+    rounds: int = 1
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, norm: str | None = None) -> "Bounded":
+        """Read a mechanism's parameters; a local mechanism has a `norm` of its own.
+
+        Raises ValueError for a parameter that is missing or out of range.
+        """
+        given = dict(mechanism.parameters)
+        threshold, rounds = given.get("threshold"), given.get("rounds", Decimal(1))
+        if threshold is None or not threshold > 0:
+            raise ValueError(f"expected a threshold > 0 of {mechanism.name}, got {threshold}")
+        if rounds != int(rounds) or not 1 <= rounds <= MOST_ROUNDS:
+            raise ValueError(f"expected a whole number of rounds in 1..{MOST_ROUNDS}, got {rounds}")
+        for flag in FLAGS:
+            if given.get(flag, Decimal(1)) != 1:
+                raise ValueError(f"expected {flag} = 1 or none, got {given[flag]}")
+        return cls(
+            threshold=_down(threshold),
+            norm=norm or (L2 if "l2" in given else LINF),
+            shape=TRUNCATE if "truncate" in given else CLIP,
+            kind=ROWS if "rows" in given else SUMS,
+            rounds=int(rounds),
+        )
+
+
+def bounded(values: Floats, how: Bounded) -> Floats:
+    """Contributions within their bound, shape (rows, d); NaN counts as 0, infinity as beyond the bound.
+
+    Clip: max(-B, min(B, g)) in each coordinate, or g min(1, B / |g|). Truncate: g where it is within B, else 0; a value
+    on the bound stays. No result is beyond the bound, whatever a machine rounds.
+
+    Source: Tao, Wu, Cheng, Wang 2022, Algorithm 1 (truncate); clip: derived, see docs/HEAVY_TAILS.md.
+
+    >>> bounded(np.array([[3.0, -1.0], [np.nan, np.inf]]), Bounded(2.0)).tolist()
+    [[2.0, -1.0], [0.0, 2.0]]
+    >>> bounded(np.array([[3.0, -1.0]]), Bounded(2.0, shape=TRUNCATE)).tolist()
+    [[0.0, -1.0]]
+    """
+    bound = how.threshold
+    known = np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    if how.norm == LINF:
+        if how.shape == CLIP:
+            return np.clip(known, -bound, bound)
+        return np.where(np.abs(known) <= bound, known, 0.0)
+    finite = np.clip(known, -1e150, 1e150)  # squares stay finite
+    length = np.zeros(len(finite))
+    for column in finite.T:
+        length += column * column
+    length = np.sqrt(length)
+    within = length <= bound * (1 - 2.0**-45)
+    if how.shape == TRUNCATE:
+        return np.where(within[:, None], finite, 0.0)
+    factor = np.where(within, 1.0, bound * (1 - 2.0**-40) / np.maximum(length, 1e-300))
+    scaled: Floats = finite * factor[:, None]
+    return scaled
+
+
+def sum_exponent(task: Task, how: Bounded) -> int:
+    """The least exponent of a grid on which every sum of the task's n bounded contributions is exact."""
+    return exponent(task.n, how.threshold)
+
+
+def squared_sensitivity(how: Bounded, power: int, dimension: int) -> int:
+    """How far replacing one row moves a sum of bounded contributions, squared, in units of 2^power, rounded up.
+
+    Delta^2 = d (2B)^2 where each coordinate is bounded, (2B)^2 where the length is; contributions are truncated towards
+    zero to the grid, so their bound is too.
+
+    Guarantee: for the unit whose contribution a row is, a record or a holder; neighbours: replace one.
+    Source: Tao, Wu, Cheng, Wang 2022, Algorithm 3; derived, see docs/HEAVY_TAILS.md.
+
+    >>> squared_sensitivity(Bounded(2.0), -1, 3), squared_sensitivity(Bounded(2.0, norm=L2), -1, 3)
+    (192, 64)
+    """
+    units = Fraction(how.threshold) / Fraction(2) ** power
+    if how.norm == L2:
+        return math.floor((2 * units) ** 2)
+    return dimension * (2 * math.floor(units)) ** 2
+
+
+def width(task: Task) -> int:
+    """How many coordinates a contribution has: the problem's, or those that the task names."""
+    return task.problem.dimension if task.coordinates is None else task.coordinates.count
+
+
+def numeric_parameters(mechanism: Mechanism) -> dict[str, Decimal]:
+    """The parameters that a local mechanism's channel is built from: all but how values are bounded."""
+    return {name: value for name, value in mechanism.parameters if name not in FLAGS}
+
+
+def run_of(task: Task) -> bytes | None:
+    """What names the run that a task is a round of, where all its rounds share one claim; None where it stands alone.
+
+    The rounds of a run differ in `round` and `theta` only: everything else, the rows included, is hashed.
+    """
+    if task.trust is not Trust.CENTRAL or task.problem.kind != "records" or task.menu[0].get("rounds") is None:
+        return None
+    return identity(encode_task(replace(task, round=0, theta=None)))
+
+
+def _down(threshold: Decimal) -> float:
+    """The largest double not above a threshold."""
+    nearest = float(threshold)
+    return math.nextafter(nearest, 0.0) if Decimal(nearest) > threshold else nearest

@@ -1,0 +1,17 @@
+"""Algorithms of rounds, by the name of an estimator: what is asked of holders of records, and what is made of it."""
+
+from collections.abc import Callable
+
+from server.algorithms.descent import algorithm_2_convex, algorithm_2_strong, descent
+from server.algorithms.mean import algorithm_1, algorithm_3, mean, median_of_means
+from server.algorithms.steps import Room, Steps
+
+ALGORITHMS: dict[str, Callable[[Room], Steps]] = {
+    "mean": mean,
+    "algorithm-1": algorithm_1,
+    "algorithm-3": algorithm_3,
+    "median-of-means": median_of_means,
+    "descent": descent,
+    "algorithm-2-convex": algorithm_2_convex,
+    "algorithm-2-strong": algorithm_2_strong,
+}

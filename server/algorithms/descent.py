@@ -1,0 +1,119 @@
+"""Private stochastic convex optimisation: projected gradient descent whose every round is an exchange with holders."""
+
+from decimal import Decimal
+
+import numpy as np
+
+from protocol.messages import Task
+from protocol.strict import StudyError
+from protocol.terms import share
+from protocol.trust import Trust
+from server.aggregators.median_of_means import runs
+from server.algorithms.bounds import FAILURE, central_bound
+from server.algorithms.local import local_task
+from server.algorithms.mean import group_means, noisy_median, printed_bound
+from server.algorithms.projections import PROJECTIONS
+from server.algorithms.steps import Floats, Found, Room, Steps
+from server.thresholds import groups_count
+
+ROUNDS = 20
+ON_BOUNDARY = 1 - 1e-9
+
+
+def descent(room: Room) -> Steps:
+    """w_t = Proj(w_{t-1} - eta (mean bounded gradient at w_{t-1} + ridge w_{t-1})) from w_0 = 0, over T rounds.
+
+    `batches` "all" (the default where holders trust a curator): every row answers in every round, and T releases share
+    the claim; "disjoint" (the default where they don't): each answers in one. `average`: of all iterates ("all"), of
+    the second half ("half") or the last one.
+
+    Guarantee: central (epsilon, delta) over all rounds, by exact composition or because batches are disjoint; local
+    epsilon, or (epsilon, delta), of every holder over all rounds; unit: what a row is; neighbours: replace it.
+    Source: Tao, Wu, Cheng, Wang 2022, Algorithm 2; clipping, exact composition and averaging: derived, see
+    docs/HEAVY_TAILS.md.
+    """
+    rounds = room.whole("rounds", ROUNDS)
+    usual = "all" if room.arm.trust in (Trust.CENTRAL, Trust.CLEAR) else "disjoint"
+    everyone = room.word("batches", usual) == "all"
+    cut = [range(room.n)] * rounds if everyone else _batches(room, rounds)
+    path = _Path(room)
+    for t, rows in enumerate(cut):
+        (heard,) = yield [_task(room, path.at, t, rows, rounds if everyone else 1)]
+        path.step(room.means(heard))
+    return path.found(room.word("average", "all"))
+
+
+def algorithm_2_convex(room: Room) -> Steps:
+    """Algorithm 2 for convex losses as printed: all data in every round, advanced composition, the averaged iterate.
+
+    Guarantee: (epsilon, delta) over all rounds; unit: what a row is; neighbours: replace it. In simulation only.
+    Source: Tao, Wu, Cheng, Wang 2022, Algorithm 2 and Theorem 5.
+    """
+    rounds = room.whole("rounds", ROUNDS)
+    return (yield from _printed(room, [range(room.n)] * rounds, rounds, "all"))
+
+
+def algorithm_2_strong(room: Room) -> Steps:
+    """Algorithm 2 for strongly convex losses as printed: disjoint batches, each with the whole claim, the last iterate.
+
+    Guarantee: (epsilon, delta), for a row is in one batch; unit: what a row is; neighbours: replace it. In simulation
+    only. Source: Tao, Wu, Cheng, Wang 2022, Algorithm 2 and Theorem 7.
+    """
+    rounds = room.whole("rounds", ROUNDS)
+    return (yield from _printed(room, _batches(room, rounds), 1, "last"))
+
+
+def _printed(room: Room, batches: list[range], rounds: int, average: str) -> Steps:
+    path = _Path(room)
+    for t, batch in enumerate(batches):
+        count = groups_count(room.dimension, FAILURE, len(batch))
+        cut = [range(batch.start + part.start, batch.start + part.stop) for part in runs(len(batch), count)]
+        how = printed_bound(room, len(batch), count, rounds)
+        means = yield from group_means(room, cut, how, path.at, t)
+        path.step(noisy_median(room, means, cut, how, t))
+    return path.found(average)
+
+
+def _task(room: Room, theta: Floats, t: int, rows: range, rounds: int) -> Task:
+    if room.arm.trust is Trust.CLEAR:
+        return room.task(theta=theta, round=t, rows=rows)
+    if room.arm.trust is Trust.CENTRAL:
+        return room.task(central_bound(room, len(rows), rounds), theta=theta, round=t, rows=rows)
+    assert room.epsilon is not None
+    level: Decimal = share(room.epsilon, rounds)
+    return local_task(room, len(rows), theta=theta, round=t, rows=rows, epsilon=level)
+
+
+def _batches(room: Room, rounds: int) -> list[range]:
+    """Disjoint runs of floor(n / T) rows; what is over is not used, as printed."""
+    size = room.n // rounds
+    if not size:
+        raise StudyError(f"{room.arm.name}: expected at least {rounds} rows for {rounds} disjoint batches")
+    return [range(t * size, (t + 1) * size) for t in range(rounds)]
+
+
+class _Path:
+    """The iterates of a block of repetitions, and their running sums."""
+
+    def __init__(self, room: Room) -> None:
+        self._radius = 1.0 if room.study.problem.bound is None else float(room.study.problem.bound)
+        usual = "none" if room.study.problem.bound is None else "ball"
+        self._project = PROJECTIONS[room.word("project", usual)]
+        self._step, self._ridge = room.number("step", 1.0), room.number("ridge", 0.0)
+        self.at = self._project(room.start, self._radius)
+        self._kept: list[Floats] = []
+
+    def step(self, gradient: Floats) -> None:
+        """One step against a gradient."""
+        self.at = self._project(self.at - self._step * (gradient + self._ridge * self.at), self._radius)
+        self._kept.append(self.at)
+
+    def found(self, average: str) -> Found:
+        """The iterate, or the average of some."""
+        first = {"all": 0, "half": len(self._kept) // 2, "last": len(self._kept) - 1}[average]
+        chosen = np.stack(self._kept[first:])
+        theta = chosen.sum(axis=0) / len(chosen)
+        length = np.sqrt((theta * theta).sum(axis=1))
+        return Found(
+            theta, length >= self._radius * ON_BOUNDARY if self._project is PROJECTIONS["ball"] else length < 0
+        )

@@ -1,0 +1,123 @@
+"""Means of heavy-tailed records: truncated or clipped, by groups, as printed and better."""
+
+import math
+from collections.abc import Generator
+from dataclasses import replace
+
+import numpy as np
+
+from protocol.coins import normal
+from protocol.messages import Task
+from protocol.record_terms import TRUNCATE, Bounded
+from protocol.trust import Trust
+from server.aggregators.base import median_rows
+from server.aggregators.median_of_means import runs
+from server.algorithms.bounds import FAILURE, assumed, central_bound, noise_multiplier, rounded
+from server.algorithms.local import local_task
+from server.algorithms.steps import Floats, Found, Room, Steps
+from server.evidence import Heard
+from server.mechanisms.rounds import split
+from server.thresholds import group_threshold, groups_count
+
+
+def mean(room: Room) -> Steps:
+    """The mean of bounded records: theta = -(mean of bounded gradients at 0), with noise once, or in every report.
+
+    Guarantee: central (epsilon, delta), local epsilon or (epsilon, delta); unit: what a row is, a record or a holder;
+    neighbours: replace it.
+    Source: Tao, Wu, Cheng, Wang 2022, Algorithm 1; with clipping, the analytic Gaussian mechanism and a threshold that
+    minimises the error: derived, see docs/HEAVY_TAILS.md.
+    """
+    if room.arm.trust is Trust.CENTRAL:
+        task = room.task(central_bound(room, room.n))
+    else:
+        task = room.task() if room.arm.trust is Trust.CLEAR else local_task(room, room.n)
+    (heard,) = yield [task]
+    return found(-room.means(heard))
+
+
+def algorithm_1(room: Room) -> Steps:
+    """Algorithm 1 as printed: truncate to zero at the printed level, classical Gaussian noise.
+
+    Guarantee: (epsilon, delta) where the classical mechanism holds; unit and neighbours as `mean`.
+    Source: Tao, Wu, Cheng, Wang 2022, Algorithm 1.
+    """
+    how = central_bound(room, room.n, rule="paper")
+    (heard,) = yield [room.task(replace(how, shape=TRUNCATE))]
+    return found(-room.means(heard))
+
+
+def algorithm_3(room: Room) -> Steps:
+    """Algorithm 3 as printed: the median, by coordinate, of the means of m groups, and noise on it.
+
+    m = ceil(4 log(2d / xi)) groups; Gaussian noise of sensitivity 2 tau sqrt(d) / g, g the size of the smallest group.
+    In simulation only: no exact noise is made for a median.
+
+    Guarantee: (epsilon, delta); unit and neighbours as `mean`.
+    Source: Tao, Wu, Cheng, Wang 2022, Algorithm 3; groups of unequal size: derived, see docs/HEAVY_TAILS.md.
+    """
+    return (yield from groups_then_noise(room))
+
+
+def groups_then_noise(room: Room) -> Steps:
+    """What `algorithm_3` does, with the noise of the arm's mechanism."""
+    cut = runs(room.n, groups_count(room.dimension, FAILURE, room.n))
+    how = printed_bound(room, room.n, len(cut))
+    means = yield from group_means(room, cut, how, None, 0)
+    return found(-noisy_median(room, means, cut, how, 0))
+
+
+def median_of_means(room: Room) -> Steps:
+    """The median, by coordinate, of noisy means of groups: each group's sum is released by itself.
+
+    A row is in one group, so all releases together cost what one does, and the median is free. The noise of the result
+    is 1.25 sqrt(m) / m of what Algorithm 3 adds. `groups` is 2f + 2 where f holders lie, an even number.
+
+    Guarantee: (epsilon, delta) by parallel composition; unit and neighbours as `mean`.
+    Source: derived, see docs/HEAVY_TAILS.md.
+    """
+    count = room.whole("groups", groups_count(room.dimension, FAILURE, room.n))
+    cut = runs(room.n, min(count, room.n))
+    how = central_bound(room, min(map(len, cut)))
+    heard = yield [room.task(how, rows=part) for part in cut]
+    means = np.stack([room.means(each) for each in heard])
+    return found(-np.stack([median_rows(means[:, index]) for index in range(means.shape[1])]))
+
+
+def printed_bound(room: Room, n: int, groups: int, rounds: int = 1) -> Bounded:
+    """tau of Algorithm 3 for n records, truncated to zero, in each of `rounds` releases that share the claim."""
+    assert room.epsilon is not None and room.delta is not None
+    moment, tail = assumed(room)
+    level, failing = float(room.epsilon), float(room.delta)
+    if rounds > 1:
+        level, failing = split(level, failing, rounds)
+    threshold = group_threshold(moment, tail, n, level, failing, room.dimension, groups)
+    return Bounded(rounded(room.number("threshold", threshold)), shape=TRUNCATE, rounds=rounds)
+
+
+def group_means(
+    room: Room, cut: list[range], how: Bounded, theta: Floats | None, round: int
+) -> Generator[list[Task], list[Heard], Floats]:
+    """Exact means of groups, which only a curator sees: (groups, repetitions, d)."""
+    heard = yield [room.task(how, theta=theta, round=round, rows=part) for part in cut]
+    found = []
+    for each in heard:
+        assert each.collected.sums is not None
+        found.append(each.collected.sums / len(each.collected.rows))
+    return np.stack(found)
+
+
+def noisy_median(room: Room, means: Floats, cut: list[range], how: Bounded, round: int) -> Floats:
+    """The median of group means (groups, repetitions, d) with the noise that Algorithm 3 adds."""
+    sensitivity = 2 * how.threshold * math.sqrt(room.dimension) / min(map(len, cut))
+    stddev = noise_multiplier(room, how.rounds) * sensitivity
+    noisy = []
+    for index in range(means.shape[1]):
+        coins = room.curator_words(index, round, room.dimension)
+        noisy.append(median_rows(means[:, index]) + stddev * normal(coins))
+    return np.stack(noisy)
+
+
+def found(theta: Floats) -> Found:
+    """What an algorithm found that projects on nothing."""
+    return Found(theta, np.zeros(len(theta), dtype=np.bool_))

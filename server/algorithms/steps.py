@@ -1,0 +1,183 @@
+"""What an algorithm of rounds is to the loop that plays it, and what it may use."""
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.arms import Arm
+from protocol.coins import Words, words
+from protocol.decimals import decimal
+from protocol.messages import Mechanism, Runs, Task
+from protocol.privacy import Unit
+from protocol.record_terms import L2, ROWS, TRUNCATE, Bounded, squared_sensitivity, sum_exponent
+from protocol.strict import StudyError
+from protocol.study import Cell, Study
+from protocol.trust import Trust
+from server.curator import SimulatedCurator
+from server.evidence import Heard, Server
+from server.release_record import ReleaseRequest, in_real_units
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What an algorithm ends with, for a block of repetitions.
+
+    `theta` (repetitions, d); `boundary`: whether each lies on the boundary of the ball; `warnings` of the whole block.
+    """
+
+    theta: Floats
+    boundary: NDArray[np.bool_]
+    warnings: tuple[str, ...] = ()
+
+
+# An algorithm: yields the tasks of a round, gets what was heard of each, and returns what it found.
+Steps = Generator[list[Task], list[Heard], Found]
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """One arm of one cell at one level, as an algorithm sees it; `unit` is what a row is."""
+
+    study: Study
+    cell: Cell
+    server: Server
+    arm: Arm
+    epsilon: Decimal | None
+    delta: Decimal | None
+    unit: Unit
+
+    @property
+    def n(self) -> int:
+        """Rows of the cell."""
+        return self.cell.n
+
+    @property
+    def dimension(self) -> int:
+        """Coordinates of theta."""
+        return self.study.problem.dimension
+
+    @property
+    def start(self) -> Floats:
+        """theta = 0 for each repetition of the block."""
+        return np.zeros((self.cell.repetitions, self.dimension))
+
+    def number(self, option: str, usual: float) -> float:
+        """An option that is a number, or its usual value."""
+        value = self.arm.get(option)
+        return float(value) if isinstance(value, Decimal) else usual
+
+    def whole(self, option: str, usual: int) -> int:
+        """An option that is a whole number, or its usual value."""
+        return int(self.number(option, usual))
+
+    def word(self, option: str, usual: str) -> str:
+        """An option that is a word, or its usual value."""
+        value = self.arm.get(option)
+        return value if isinstance(value, str) else usual
+
+    def task(
+        self,
+        how: Bounded | None = None,
+        *,
+        theta: Floats | None = None,
+        round: int = 0,
+        rows: range | None = None,
+        coordinates: Runs | None = None,
+        epsilon: Decimal | None = None,
+        **more: Decimal,
+    ) -> Task:
+        """A task for some of the rows; `epsilon` for one at a part of the arm's level, `more` parameters."""
+        level = self.epsilon if epsilon is None else epsilon
+        trust = self.arm.trust
+        assert trust is not None
+        task = Task(
+            study=self.study.fingerprint,
+            trust=trust,
+            unit=self.unit,
+            problem=self.study.problem,
+            menu=(self._mechanism(how, level, more),),
+            n=self.n,
+            epsilon=level,
+            delta=self.delta,
+            first_repetition=self.cell.first_repetition,
+            repetitions=self.cell.repetitions,
+            round=round,
+            rows=None if rows is None or len(rows) == self.n else Runs.of(rows),
+            theta=None if theta is None else np.ascontiguousarray(theta),
+            coordinates=coordinates,
+        )
+        if trust is not Trust.CENTRAL or how is None or how.kind == ROWS:
+            return task
+        return replace(task, exponent=sum_exponent(task, how))
+
+    def _mechanism(self, how: Bounded | None, level: Decimal | None, more: dict[str, Decimal]) -> Mechanism:
+        if how is None or level is None:
+            return Mechanism("none")
+        parameters = {"epsilon": level, "threshold": decimal(how.threshold, "threshold"), **more}
+        if self.delta is not None:
+            parameters["delta"] = self.delta
+        if how.rounds > 1:
+            parameters["rounds"] = Decimal(how.rounds)
+        if self.arm.trust is Trust.CENTRAL:
+            parameters |= {"l2": Decimal(1)} if how.norm == L2 else {}
+            parameters |= {"rows": Decimal(1)} if how.kind == ROWS else {}
+        parameters |= {"truncate": Decimal(1)} if how.shape == TRUNCATE else {}
+        return Mechanism.of(self.arm.mechanism, **parameters)
+
+    def sums(self, heard: Heard) -> Floats:
+        """Noisy sums of bounded contributions, one a repetition, committed by the curator: shape (repetitions, d)."""
+        return np.stack([self._released(heard, index) for index in range(self.cell.repetitions)])
+
+    def means(self, heard: Heard) -> Floats:
+        """Mean contributions of those who answered, as the trust model lets them be known: (repetitions, d).
+
+        Noisy in the central model; of randomised or clear values otherwise, in one order of addition.
+        """
+        count = len(heard.collected.rows)
+        if heard.task.trust is Trust.CENTRAL:
+            return self.sums(heard) / count
+        assert heard.collected.values is not None
+        return np.stack([mean_of_rows(values) for values in heard.collected.values])
+
+    def curator_words(self, index: int, round: int, count: int) -> Words:
+        """Coins of a simulated curator for noise that is made of numbers; a real one has none. Raises StudyError."""
+        curator = self.server.curator
+        if not isinstance(curator, SimulatedCurator):
+            raise StudyError(f"{self.arm.name}: expected simulated records: its noise is not made exactly")
+        return words(curator.address(self.n, self.cell.first_repetition + index, round), 0, count)
+
+    def _released(self, heard: Heard, index: int) -> Floats:
+        task, collected, curator = heard.task, heard.collected, self.server.curator
+        assert collected.sums is not None and task.epsilon is not None and task.exponent is not None
+        if curator is None or task.delta is None:
+            raise StudyError("expected a curator, and a delta, for noisy sums of records")
+        how = Bounded.of(task.menu[0])
+        request = ReleaseRequest(
+            task=heard.task_id,
+            repetition=task.first_repetition + index,
+            accepted=collected.accepted,
+            count=len(collected.rows),
+            exponent=task.exponent,
+            sensitivity_squared=squared_sensitivity(how, task.exponent, self.dimension),
+            mechanism=task.menu[0].name,
+            epsilon=task.epsilon,
+            delta=task.delta,
+            unit=task.unit,
+            cap=0,
+            rounds=how.rounds,
+        )
+        exact = [int(value) for value in np.ldexp(collected.sums[index], -task.exponent)]
+        return in_real_units(curator.release(task, request, exact))
+
+
+def mean_of_rows(values: Floats, block: int = 4096) -> Floats:
+    """The mean over rows, shape (d,), by fixed blocks in order: the same bits on every machine."""
+    total = np.zeros(values.shape[1])
+    for start in range(0, len(values), block):
+        total += np.ascontiguousarray(values[start : start + block].T).sum(axis=1)
+    return total / len(values)

@@ -1,0 +1,70 @@
+"""Asking: tasks go to everyone, and what comes back is checked; whatever carries the bytes."""
+
+from collections.abc import Callable, Sequence
+
+from protocol.codec import encode_task, identity
+from protocol.messages import Code, Task
+from protocol.trust import Trust
+from server.collect import Collected, Mail, collect
+from server.evidence import Heard
+from server.outcome import asked_rows
+from server.task_checks import check_task
+
+# Carries tasks to every client and brings back replies; of bytes, and of one message a client for a whole cell.
+Ask = Callable[[list[bytes]], list[bytes]]
+# Whether what was collected for a task will do, given why other replies could not be read; raises RoundFailed.
+Check = Callable[[Task, Collected, Sequence[str]], None]
+
+
+class RoundFailed(RuntimeError):
+    """Not every row was answered for: says which codes and rejects came back."""
+
+
+def complete(task: Task, collected: Collected, unread: Sequence[str]) -> None:
+    """Raise RoundFailed unless every row asked for is there, and nothing was refused, rejected or unreadable."""
+    if unread:
+        raise RoundFailed(f"expected replies to tasks, got {len(unread)} that are none: {'; '.join(unread[:3])}")
+    asked = asked_rows(task)
+    # Of a task about some rows, nodes without any of them refuse: nothing is missing where all rows are there.
+    elsewhere = task.rows is not None and set(collected.refusals) <= {Code.TASK_INVALID}
+    if (not collected.refusals or elsewhere) and not collected.rejected and len(collected.rows) == asked:
+        return
+    codes = ", ".join(f"{code.name} x {count}" for code, count in sorted(collected.refusals.items())) or "none"
+    rejected = "; ".join(collected.rejected[:3]) or "none"
+    raise RoundFailed(
+        f"expected {asked} rows for the {task.trust.label} task at n = {task.n}, epsilon = {task.epsilon}, "
+        f"got {len(collected.rows)}; refusals: {codes}; rejected: {len(collected.rejected)} ({rejected})"
+        f"{_advice(collected)}"
+    )
+
+
+def _advice(collected: Collected) -> str:
+    """What to do where budgets are spent."""
+    if Code.BUDGET_EXHAUSTED not in collected.refusals:
+        return ""
+    return (
+        ". Labels have not enough budget left: ask again at a level that they have answered, or let holders raise the "
+        "caps of their policies"
+    )
+
+
+def quorum(task: Task, collected: Collected, unread: Sequence[str]) -> None:
+    """Go on with the rows that were answered for; raise RoundFailed where there are none.
+
+    A curator's sum has to be complete: its noise is set by all rows that were asked for.
+    """
+    if task.trust is Trust.CENTRAL or not len(collected.rows):
+        complete(task, collected, ())
+
+
+def listen(tasks: list[Task], ask: Ask, check: Check = complete) -> dict[Task, Heard]:
+    """Ask everyone, and check what comes back; raises StudyError, before, for a task that is not worth asking."""
+    for task in tasks:
+        check_task(task)
+    raws = [encode_task(task) for task in tasks]
+    ids = [identity(raw) for raw in raws]
+    mail = Mail.open(ask(raws) if raws else [], ids)
+    answers = {task: Heard(task, name, collect(task, name, mail)) for task, name in zip(tasks, ids, strict=True)}
+    for heard in answers.values():
+        check(heard.task, heard.collected, mail.unread)
+    return answers
