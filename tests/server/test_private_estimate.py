@@ -15,6 +15,7 @@ from client.labeler import answer
 from client.ledger import DiskLedger
 from client.policy import Policy
 from protocol.codec import decode_reply, encode_task
+from protocol.coins import Address, Stream, normal, words
 from protocol.messages import Code, Coins, Mechanism, Refusal, Runs, Task
 from protocol.privacy import Unit
 from protocol.problem import Problem
@@ -22,6 +23,7 @@ from protocol.strict import StudyError
 from protocol.study import Cell, Study
 from protocol.study_file import parse
 from protocol.trust import Trust
+from server import private_estimate
 from server.curator import LiveCurator, SimulatedCurator
 from server.estimators.newton import EstimationError
 from server.evidence import Heard, Server
@@ -130,6 +132,33 @@ def test_a_minimiser_that_is_not_reached_is_refused() -> None:
     rows = np.ones((4, 1))
     with pytest.raises(EstimationError, match="gradient"):
         _minimum(rows, np.array([1.0]), Perturbation(1.0, 0.1), np.array([0.5]), 0.01, tolerance=1e-10)
+
+
+@pytest.mark.parametrize("arm", RECORD_ARMS[2:])
+def test_an_approximate_minimiser_is_near_enough_and_gets_noise_of_its_own(
+    arm: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is released less a minimum of the objective is the output's noise: the coins after those of the objective,
+    since the two releases add up only if they are independent; and no estimate leaves that is not near enough."""
+    study = study_of(arm, repetitions=1)
+    room, task = in_process(study, THETA, 1), task_of(study)
+    heard = listen([task], room.ask)[task]
+    designs = room.server.designs(study.problem, 2000, 0)
+    found = released_estimate(room.server, heard, designs).estimate
+    assert task.exponent is not None and heard.collected.sums is not None and not found.hit_boundary
+    radius = task.menu[0].get("radius")
+    assert radius is not None
+    design, noise = designs.get(task.exponent, float(radius)), noise_of(task, task.menu[0])
+    assert isinstance(noise, ApproximateMinimiser) and isinstance(room.server.curator, SimulatedCurator)
+    p = len(found.u)
+    coins = normal(words(Address(room.server.curator.seed, Stream.CURATOR, 2000, 0), 0, 2 * p))
+    total = heard.collected.sums[0] - 0.5 * design.total
+    minimum = _minimum(design.rows, total, noise.objective, coins[:p], math.inf)
+    assert np.linalg.norm(noise.output * coins[p:]) > 100 * np.finfo(float).eps
+    np.testing.assert_allclose(found.u - minimum.u, noise.output * coins[p:], rtol=0, atol=1e-15)
+    monkeypatch.setattr(private_estimate, "noise_of", lambda *_: replace(noise, tolerance=1e-300))
+    with pytest.raises(EstimationError, match="gradient"):
+        released_estimate(room.server, heard, designs)
 
 
 def test_a_live_curator_refuses_with_the_reason() -> None:
