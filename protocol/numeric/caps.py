@@ -19,6 +19,8 @@ from protocol.numeric.sampling import coin, growth, leans
 from protocol.numeric.spheres import directions, inner, lengths
 from protocol.numeric.terms import NumericTerms
 
+SPLITS = 1 << 20  # of epsilon; the best one is flat, so this costs 1e-12 of the MSE
+
 
 @dataclass(frozen=True)
 class Cap(NumericChannel):
@@ -64,7 +66,9 @@ class Cap(NumericChannel):
 
         most = min(epsilon, 500.0)
         best = minimize_scalar(cost, bounds=(0.0, most), method="bounded", options={"xatol": 1e-9 * min(most, 1.0)})
-        cap = float(expit(-float(best.x)))
+        # A coarse split, then exact arithmetic: last bits of a machine's optimiser and exponential do not matter.
+        split = terms.epsilon * round(float(best.x) / epsilon * SPLITS) / SPLITS
+        cap = float(1 / (1 + growth(split)))
         odds = growth(terms.epsilon) * Fraction(cap) / (1 - Fraction(cap))
         return cls(terms, min(int(TOTAL * odds / (1 + odds)), TOTAL - 1), cap)
 

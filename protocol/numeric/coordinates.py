@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from protocol.numeric.channel import Floats, Kept, NumericChannel, Words, every
 from protocol.numeric.duchi import duchi
+from protocol.numeric.grids import grid, on_grid, to_grid
 from protocol.numeric.hybrid import hybrid
 from protocol.numeric.laplace import laplace
 from protocol.numeric.piecewise import piecewise
@@ -24,7 +25,6 @@ SCALARS: dict[str, Callable[[Decimal], Scalar]] = {
     "piecewise": piecewise,
     "hybrid": hybrid,
 }
-GRID_BITS = 30  # of a report from a continuum, below its unit
 _UP = Context(prec=60, rounding=ROUND_CEILING)
 
 
@@ -70,7 +70,7 @@ class Coordinates(NumericChannel):
     @property
     def grid(self) -> float:
         """Reports from a continuum are multiples of this power of two."""
-        return math.ldexp(1.0, math.frexp(self.unit)[1] - GRID_BITS)
+        return grid(self.unit)
 
     @cached_property
     def outputs(self) -> Floats | None:
@@ -88,9 +88,7 @@ class Coordinates(NumericChannel):
         for place in range(k):
             own = words[:, start + place * each : start + (place + 1) * each]
             number = self.scalar.report(values[rows, chosen[:, place]] / self.bound, own) * self.unit
-            reports[rows, chosen[:, place]] = (
-                np.rint(number / self.grid) * self.grid if self.outputs is None else number
-            )
+            reports[rows, chosen[:, place]] = to_grid(number, self.grid) if self.outputs is None else number
         return reports
 
     def mse(self, values: Floats) -> Floats:
@@ -111,8 +109,7 @@ class Coordinates(NumericChannel):
         sent = reports != 0
         counts = sent.sum(axis=1)
         if self.outputs is None:
-            on = np.isfinite(reports) & (np.rint(reports / self.grid) * self.grid == reports)
-            few: Kept = every(on) & (counts <= self.terms.coordinates)
+            few: Kept = every(on_grid(reports, self.grid)) & (counts <= self.terms.coordinates)
             return few
         place = np.searchsorted(self.outputs, reports).clip(max=len(self.outputs) - 1)
         known = self.outputs[place] == reports
@@ -121,17 +118,31 @@ class Coordinates(NumericChannel):
 
 
 @lru_cache(maxsize=256)
-def usual_coordinates(name: str, epsilon: Decimal, dimension: int) -> int:
+def usual_coordinates(name: str, epsilon: Decimal, dimension: int, mean_square: float | None = None) -> int:
     """The number of coordinates with the smallest worst MSE; the smallest one of equals.
 
+    With `mean_square`, the mean of (x_j / bound)^2 over records and coordinates, as public or assumed: the smallest
+    expected MSE (up to the grid, since second moments are affine in x_j^2). Where it is small, as with heavy tails and
+    a threshold for many records, fewer coordinates are better.
     Searched up to 2 epsilon + 1: levels below 1/2 a coordinate only lose (variances grow like (k / epsilon)^2 there).
 
     >>> [usual_coordinates("hybrid", Decimal(e), 50) for e in (1, 4, 8, 16)]
     [1, 2, 4, 7]
+    >>> [usual_coordinates("piecewise", Decimal(e), 50, 0.001) for e in (1, 4, 8, 16)]
+    [1, 1, 1, 1]
     """
+    if mean_square is not None and not 0 <= mean_square <= 1:
+        raise ValueError(f"expected 0 <= mean_square <= 1, got {mean_square}")
     most = min(dimension, 2 * math.ceil(epsilon) + 1)
     terms = NumericTerms(name, epsilon, Decimal(1), dimension)
-    return min(range(1, most + 1), key=lambda k: _of(replace(terms, coordinates=k)).worst_mse)
+
+    def cost(k: int) -> float:
+        channel = _of(replace(terms, coordinates=k))
+        if mean_square is None:
+            return channel.worst_mse
+        return float(channel.mse(np.full((1, dimension), math.sqrt(mean_square)))[0])
+
+    return min(range(1, most + 1), key=cost)
 
 
 def builder(name: str) -> Callable[[Parameters], Coordinates]:

@@ -10,12 +10,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from protocol.channel import TOTAL, log_up
-from protocol.numeric.channel import Floats, Kept, NumericChannel, Words, every
+from protocol.numeric.channel import Floats, Kept, NumericChannel, Words
 from protocol.numeric.sampling import coin, growth, leans
-from protocol.numeric.spheres import directions, inner, lengths, random_directions
+from protocol.numeric.spheres import directions, inner, lengths, of_norm, random_directions
 from protocol.numeric.terms import Parameters, read
-
-CLOSE = 1e-9  # relative: how near the norm of a report is to the law's
 
 
 @dataclass(frozen=True)
@@ -74,14 +72,6 @@ class DuchiBall(NumericChannel):
     def legal(self, reports: Floats) -> Kept:
         """Of norm `size`, to 1e-9 of it."""
         return of_norm(reports, self.size)
-
-
-def of_norm(reports: Floats, size: float) -> Kept:
-    """Which rows have the norm `size`, to 1e-9 of it; NaN and inf do not."""
-    finite = every(np.isfinite(reports))
-    held = np.where(finite[:, None], reports, 0.0)
-    kept: Kept = finite & (np.abs(lengths(held) / size - 1) <= CLOSE)
-    return kept
 
 
 def duchi_ball(parameters: Parameters) -> DuchiBall:

@@ -9,7 +9,7 @@ import numpy as np
 from protocol.coins import normal
 from protocol.gaussian import analytic_noise_multiplier
 from protocol.numeric.channel import Floats, Kept, NumericChannel, Words, every
-from protocol.numeric.coordinates import GRID_BITS
+from protocol.numeric.grids import grid, on_grid, to_grid
 from protocol.numeric.spheres import SLACK
 from protocol.numeric.terms import Parameters, read
 
@@ -38,12 +38,11 @@ class GaussianNoise(NumericChannel):
     @property
     def grid(self) -> float:
         """Reports are multiples of this power of two."""
-        return math.ldexp(1.0, math.frexp(self.bound)[1] - GRID_BITS)
+        return grid(self.bound)
 
     def report(self, values: Floats, words: Words) -> Floats:
         """value + noise, to the nearest multiple of `grid`."""
-        reports: Floats = np.rint((values + self.stddev * normal(words)) / self.grid) * self.grid
-        return reports
+        return to_grid(values + self.stddev * normal(words), self.grid)
 
     def mse(self, values: Floats) -> Floats:
         """d stddev^2."""
@@ -56,7 +55,7 @@ class GaussianNoise(NumericChannel):
 
     def legal(self, reports: Floats) -> Kept:
         """Finite and on the grid."""
-        return every(np.isfinite(reports) & (np.rint(reports / self.grid) * self.grid == reports))
+        return every(on_grid(reports, self.grid))
 
 
 def gaussian_noise(parameters: Parameters) -> GaussianNoise:

@@ -8,8 +8,7 @@ from scipy.special import betainccinv, betaincinv
 
 from protocol.numeric.caps import Cap
 from protocol.numeric.channel import Floats, Kept
-from protocol.numeric.duchi_ball import of_norm
-from protocol.numeric.spheres import directions, log_ratio
+from protocol.numeric.spheres import directions, log_ratio, of_norm
 from protocol.numeric.terms import Parameters, read
 
 

@@ -16,14 +16,15 @@ class Usual:
     coordinates: int | None
 
 
-def usual_mechanism(dimension: int, epsilon: Decimal, *, live: bool = False) -> Usual:
+def usual_mechanism(dimension: int, epsilon: Decimal, *, live: bool = False, mean_square: float | None = None) -> Usual:
     """The rule for a row whose threshold is known: one coordinate at low levels, PrivUnit at high ones.
 
     Below 0.5 Duchi's, whose worst case is best; from there on piecewise: with heavy tails a threshold is far above most
     numbers, and at 0 piecewise varies least. From 1.5 on PrivUnit for whole rows, whose MSE grows like d, not d^2, and
     follows the Euclidean norm. With `live`, for secret coins: those of coordinates at every level.
+    `mean_square`: see `usual_coordinates`.
 
-    Source: Tao, Wu, Cheng, Wang 2022 leave it open; measured in docs/HEAVY_TAILS.md.
+    Source: derived, see docs/HEAVY_TAILS.md.
 
     >>> usual_mechanism(10, Decimal(1)), usual_mechanism(10, Decimal(4)).name
     (Usual(name='piecewise', coordinates=1), 'priv-unit')
@@ -31,4 +32,4 @@ def usual_mechanism(dimension: int, epsilon: Decimal, *, live: bool = False) -> 
     if epsilon >= SPHERE_FROM and dimension > 1 and not live:
         return Usual("priv-unit", None)
     name = "duchi" if epsilon < PIECEWISE_FROM else "piecewise"
-    return Usual(name, usual_coordinates(name, epsilon, dimension))
+    return Usual(name, usual_coordinates(name, epsilon, dimension, mean_square))

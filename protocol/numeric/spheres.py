@@ -6,9 +6,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from protocol.coins import normal
-from protocol.numeric.channel import Floats, Words
+from protocol.numeric.channel import Floats, Kept, Words, every
 
 SLACK = 2.0**-40  # a row clipped in doubles may be longer than its bound by a few roundings
+CLOSE = 1e-9  # relative: how near the norm of a report is to the law's
 
 
 def inner(left: Floats, right: Floats) -> Floats:
@@ -40,6 +41,15 @@ def directions(rows: Floats) -> Floats:
 def random_directions(words: Words) -> Floats:
     """Uniform on the sphere, a normal number a word: (rows, d) -> (rows, d)."""
     return directions(normal(words))
+
+
+def of_norm(reports: Floats, size: float) -> Kept:
+    """Which rows have the norm `size`, to 1e-9 of it; NaN and inf do not."""
+    finite = every(np.isfinite(reports))
+    held = np.where(finite[:, None], reports, 0.0)
+    with np.errstate(over="ignore"):  # of numbers that no report has
+        kept: Kept = finite & (np.abs(lengths(held) / size - 1) <= CLOSE)
+    return kept
 
 
 def log_ratio(dimension: int) -> float:

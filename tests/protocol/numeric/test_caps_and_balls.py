@@ -27,7 +27,9 @@ def words(seed: int, rows: int, channel: NumericChannel) -> np.ndarray:
 def test_oracle_caps(d: int, epsilon: str, make: Make, heavy_oracle: Callable[[str], float]) -> None:
     for name, text in (("priv-unit", "PrivUnit"), ("priv-unit-gaussian", "PrivUnitG")):
         channel: Any = make(name, d, epsilon)
-        assert channel.m == pytest.approx(heavy_oracle(f"{text} m d={d} eps={epsilon}"), rel=1e-9)
+        # The split is one of 2^20, which the MSE does not notice, but a factor that is not at its own best does.
+        digits = 1e-9 if text == "PrivUnit" else 1e-7
+        assert channel.m == pytest.approx(heavy_oracle(f"{text} m d={d} eps={epsilon}"), rel=digits)
         on_sphere = np.eye(d)[:1]
         assert channel.mse(on_sphere)[0] == pytest.approx(heavy_oracle(f"{text} mse d={d} eps={epsilon}"), rel=1e-9)
         assert float(channel.level) == pytest.approx(float(epsilon), rel=1e-9)
@@ -129,6 +131,17 @@ def test_oracle_ball(make: Make, heavy_oracle: Callable[[str], float]) -> None:
         ball: Any = make("duchi-ball", d, "0.7", "3")
         gamma = math.sqrt(math.pi) * math.exp(gammaln((d + 1) / 2) - gammaln(d / 2))
         assert ball.size == pytest.approx(3 / math.tanh(0.35) * gamma, rel=1e-9)
+
+
+@pytest.mark.parametrize(("d", "epsilon"), [(2, "0.3"), (3, "5"), (20, "1")])
+def test_the_balls_level_is_the_ratio_of_densities(d: int, epsilon: str, make: Make) -> None:
+    """Shares of the half-sphere about the value: 6.2 standard deviations, false alarm 6e-10; then the exact shares."""
+    channel: Any = make("duchi-ball", d, epsilon)
+    p, rows, value = channel.hit / (1 << 63), 40_000, np.eye(d)[:1]
+    near = (channel.report(np.repeat(value, rows, axis=0), words(d, rows, channel))[:, 0] > 0).mean()
+    assert abs(near - p) <= 6.2 * math.sqrt(p * (1 - p) / rows)
+    assert float(channel.level) == pytest.approx(math.log(p / (1 - p)), rel=1e-9)  # of opposite values
+    assert Decimal("0.999999") * Decimal(epsilon) < channel.level <= Decimal(epsilon)
 
 
 def test_oracle_gaussian(make: Make, heavy_oracle: Callable[[str], float]) -> None:
