@@ -133,6 +133,18 @@ def test_what_was_answered_is_preferred_and_free(desk: Any, votes: Table) -> Non
     assert spent(desk)["ann"] == before["ann"]
 
 
+def test_what_was_answered_is_not_preferred_where_it_is_no_longer_allowed_or_paid_for(desk: Any, votes: Table) -> None:
+    """ann has answered at 4 about one label, and then allows 0.5; bob has, and his other label cannot pay 4."""
+    reports(desk.node(votes), replace(offering(desk.task(votes), "4"), rows=Runs.of(ANN[:1])))
+    offered = offering(desk.task(votes, study=1), "4", "0.5")
+    lowered = reports(desk.node(votes, policy()), replace(offered, rows=Runs.of(ANN)))
+    assert set(levels(lowered).values()) == {Decimal("0.5")}
+    reports(desk.node(votes), replace(offering(desk.task(votes, study=2), "4"), rows=Runs.of(BOB[:1])))
+    capped = desk.node(votes, Policy(labeler_cap=Decimal("4.5")))
+    both = replace(offering(desk.task(votes, study=3), "4", "0.25"), rows=Runs.of(BOB))
+    assert set(levels(reports(capped, both)).values()) == {Decimal("0.25")}
+
+
 def test_who_cannot_pay_goes_lower_and_nobody_else(desk: Any, votes: Table, refusal: Refuse) -> None:
     node = desk.node(votes, Policy(label_cap=Decimal(3)))
     reports(node, replace(offering(desk.task(votes), "2.5"), rows=Runs.of([0])))

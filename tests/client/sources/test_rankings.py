@@ -82,9 +82,11 @@ def test_nothing_public_follows_from_ranks(what: str, tmp_path: Path) -> None:
             for item, rank in zip("cab", ranks, strict=True)
         ]
         by_rank = sorted(lines, key=lambda line: (line[-1], line))  # as many files are sorted
+        by_item = sorted(lines, key=lambda line: line.split(",")[1:])  # who likes an item best comes first
         found = [
             read(tmp_path, *wide, wanted=RankingWanted("wide"), what=what),
             read(tmp_path, "judge,item,rank", *by_rank, what=what),
+            read(tmp_path, "judge,item,rank", *by_item, what=what),
         ]
         seen.add(tuple((table.pairs.tobytes(), table.identities, table.owners.tobytes()) for table in found))
     assert len(seen) == 1
