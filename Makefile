@@ -34,7 +34,7 @@ check-slow: $(VENV)/.dev  ## full grids and soak tests
 DATA ?= ../shared/data/pairwise
 
 real: $(VENV)/.run  ## the tables of docs/REAL_STUDIES.md: an hour
-	$(BIN)/python -m studies.real $(dir $(DATA))
+	$(BIN)/halftruth real $(dir $(DATA))
 
 rankings: $(VENV)/.run  ## the table of docs/RANKINGS.md: minutes
 	$(BIN)/python -m studies.rankings $(DATA)

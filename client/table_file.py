@@ -11,6 +11,7 @@ from client.sources.loading import EVERY_ROW, read_items, read_table
 from client.sources.outcomes import codes
 from client.sources.ranking_columns import FORMATS, UNRANKED, RankingWanted
 from client.sources.ranking_labels import RankingAs, read_ranking_table
+from client.sources.reading import SourceError
 from client.sources.table import Table
 from protocol import strict
 from protocol.strict import StudyError
@@ -50,28 +51,34 @@ class TableFile:
         return read_table(self.file, self.public, self.columns, items, features)
 
 
-def parse_table_file(top: Mapping[str, Any], folder: Path) -> TableFile:
+def parse_table_file(top: Mapping[str, Any], folder: Path, place: str = "source") -> TableFile:
     """Read a [source] of kind "table"; relative paths are relative to `folder`. Raises StudyError, SourceError.
 
     With the key `ranking` the file holds rankings, and keys of comparisons are refused; without it those of rankings.
     """
     keys = RANKING_TABLE_KEYS if "ranking" in top else TABLE_KEYS
     if "ranking" not in top and (lone := set(top) & set(RANKING_TABLE_KEYS) - set(TABLE_KEYS)):
-        raise StudyError(f"[source] {min(lone)}: expected the key 'ranking' with it, the format of a file of rankings")
-    strict.table(top, "source", ("kind", *keys), ("file",))
-    file = path_at(top, "file", "[source]", folder)
+        raise StudyError(f"[{place}] {min(lone)}: expected the key 'ranking' with it, the format of a file of rankings")
+    strict.table(top, place, ("kind", *keys), ("file",))
+    file = path_at(top, "file", f"[{place}]", folder)
     assert file is not None
     return TableFile(
         file=file,
-        public=strict.boolean(top.get("public", False), "[source] public"),
-        columns=_rankings(top) if "ranking" in top else _comparisons(top),
-        items=path_at(top, "items", "[source]", folder),
-        features=path_at(top, "features", "[source]", folder),
-        features_columns=_texts(top, "features_columns"),
-        asked=RankingAs.parse(strict.text(top.get("ranking_as", "top"), "[source] ranking_as"))
-        if "ranking" in top
-        else None,
+        public=strict.boolean(top.get("public", False), f"[{place}] public"),
+        columns=_rankings(top, place) if "ranking" in top else _comparisons(top, place),
+        items=path_at(top, "items", f"[{place}]", folder),
+        features=path_at(top, "features", f"[{place}]", folder),
+        features_columns=_texts(top, "features_columns", place),
+        asked=parse_asked(top.get("ranking_as", "top"), f"[{place}] ranking_as") if "ranking" in top else None,
     )
+
+
+def parse_asked(value: Any, place: str) -> RankingAs:
+    """What each ranking answers. Raises StudyError."""
+    try:
+        return RankingAs.parse(strict.text(value, place))
+    except SourceError as error:
+        raise StudyError(f"{place}: {str(error).partition(': ')[2]}") from None
 
 
 def path_at(table: Mapping[str, Any], key: str, place: str, folder: Path) -> Path | None:
@@ -79,28 +86,28 @@ def path_at(table: Mapping[str, Any], key: str, place: str, folder: Path) -> Pat
     return folder / strict.text(table[key], f"{place} {key}") if key in table else None
 
 
-def _comparisons(top: Mapping[str, Any]) -> Wanted:
-    named = {key: strict.text(top[key], f"[source] {key}") for key in COLUMN_KEYS if key in top}
+def _comparisons(top: Mapping[str, Any], place: str) -> Wanted:
+    named = {key: strict.text(top[key], f"[{place}] {key}") for key in COLUMN_KEYS if key in top}
     if "coding" in named:
         codes(named["coding"])
-    return Wanted(**named, questions=_texts(top, "questions", empty=True))
+    return Wanted(**named, questions=_texts(top, "questions", place, empty=True))
 
 
-def _rankings(top: Mapping[str, Any]) -> RankingWanted:
-    named = {key: strict.text(top[key], f"[source] {key}") for key in RANKING_KEYS if key in top}
+def _rankings(top: Mapping[str, Any], place: str) -> RankingWanted:
+    named = {key: strict.text(top[key], f"[{place}] {key}") for key in RANKING_KEYS if key in top}
     if "unranked" in top:
-        named["unranked"] = strict.text(top["unranked"], "[source] unranked", UNRANKED)
+        named["unranked"] = strict.text(top["unranked"], f"[{place}] unranked", UNRANKED)
     return RankingWanted(
-        form=strict.text(top["ranking"], "[source] ranking", FORMATS),
-        items=_texts(top, "item_columns"),
-        questions=_texts(top, "questions", empty=True),
+        form=strict.text(top["ranking"], f"[{place}] ranking", FORMATS),
+        items=_texts(top, "item_columns", place),
+        questions=_texts(top, "questions", place, empty=True),
         **named,
     )
 
 
-def _texts(table: Mapping[str, Any], key: str, empty: bool = False) -> tuple[str, ...] | None:
+def _texts(table: Mapping[str, Any], key: str, place: str, empty: bool = False) -> tuple[str, ...] | None:
     """A list of names; None where the key is not there."""
     if key not in table or (empty and table[key] == []):
         return None if key not in table else ()
-    place = f"[source] {key}"
-    return tuple(strict.text(item, place) for item in strict.sequence(table[key], place))
+    named = f"[{place}] {key}"
+    return tuple(strict.text(item, named) for item in strict.sequence(table[key], named))

@@ -85,6 +85,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     federate = commands.add_parser("federate", help="rank items from files that stay on several nodes")
     policy = commands.add_parser("policy", help="what a learned reward is worth: a study of policies")
     attack = commands.add_parser("attack", help="what lying labelers do, and what helps: a study of attacks")
+    real = commands.add_parser("real", help="what privacy costs on real files: studies of those who were kept out")
     node = commands.add_parser("node", help="start a labeler's node of a federation")
     data = commands.add_parser("data", help="prepare files")
     split = data.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
@@ -100,6 +101,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         (["federate"], "studies.federate", federate),
         (["policy"], "studies.policy", policy),
         (["attack"], "studies.attacks", attack),
+        (["real"], "studies.real", real),
         (["node"], "studies.flower.node_command", node),
         (["data", "split"], "studies.data_split", split),
         (["plan"], "studies.plan", plan),

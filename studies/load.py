@@ -24,7 +24,8 @@ from studies.files import FEATURE_FILES, read_features
 from studies.truth import oracle_step, read_opinions, read_theta, record_mean
 
 _RUN = {"study", "problem", "population", "records", "grid", "arm"}
-_COMMANDS = {"attack": "attack", "liars": "attack", "bandit": "policy"}  # what tells a study for another command
+# What tells a study for another command.
+_COMMANDS = {"attack": "attack", "liars": "attack", "bandit": "policy", "way": "real"}
 _OF_ARMS = frozenset({"ridge", "tau", "groups", "trim", "radius", "step"})
 _OF_RECORDS = frozenset({"coordinates", "rounds", "threshold", "tail", "moment"})
 _NUMBERS = _OF_ARMS | _OF_RECORDS | {"bound", "theta", "scales", "epsilon", "delta", "levels", "shares"}

@@ -15,6 +15,7 @@ from client.sources.item_features import read_item_features
 from client.sources.loading import read_items
 from client.sources.ranking_labels import RankingAs
 from client.sources.reading import SourceError
+from client.table_file import parse_asked
 from protocol import strict
 from protocol.privacy import Unit
 from protocol.strict import StudyError
@@ -100,13 +101,12 @@ def _read(folder: Path, content: dict[str, Any]) -> Facts:
     keys = ("trust", "unit", "cap", "ties_public", "nodes", "labelers", "labels", "whose")
     split = strict.table(content, "top level", ("split",), ("split",))["split"]
     top = strict.table(split, "split", (*keys, "ranking_as"), keys)
-    asked = strict.text(top["ranking_as"], "[split] ranking_as") if "ranking_as" in top else None
     terms = Terms(
         trust=Trust.parse(strict.text(top["trust"], "[split] trust", [trust.label for trust in SIGHT])),
         unit=next(u for u in UNITS if u.label == strict.text(top["unit"], "[split] unit", [u.label for u in UNITS])),
         cap=strict.integer(top["cap"], "[split] cap", 0, MOST),
         ties_public=strict.boolean(top["ties_public"], "[split] ties_public"),
-        asked=None if asked is None else RankingAs.parse(asked),
+        asked=parse_asked(top["ranking_as"], "[split] ranking_as") if "ranking_as" in top else None,
     )
     items, features, names = _items(folder)
     pairs = _array(folder / DESIGN, "int32", 2)

@@ -101,8 +101,8 @@ def asked_of(request: Request, trust: Trust, seed: int) -> Request:
     )
 
 
-def held_out(table: Table, seed: int, by_labeler: bool) -> NDArray[np.bool_]:
-    """Whether a row is held out: about one in five labelers or labels, never all nor none, from addressed words.
+def held_out(table: Table, seed: int, by_labeler: bool, one_in: int = HELD_OUT) -> NDArray[np.bool_]:
+    """Whether a row is held out: about one in `one_in` labelers or labels, never all nor none, from addressed words.
 
     Raises EstimationError where there is nothing to split.
     """
@@ -117,7 +117,7 @@ def held_out(table: Table, seed: int, by_labeler: bool) -> NDArray[np.bool_]:
         )
     drawn = words(Address(seed, Stream.COHORT, count), 0, count)
     chosen = np.zeros(count, dtype=np.bool_)
-    chosen[np.argsort(drawn, kind="stable")[: max(1, count // HELD_OUT)]] = True
+    chosen[np.argsort(drawn, kind="stable")[: max(1, count // one_in)]] = True
     held: NDArray[np.bool_] = chosen[units]
     return held
 

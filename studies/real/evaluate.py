@@ -13,40 +13,27 @@ from scipy.special import logsumexp
 
 from client.sources.choice_table import ChoiceTable
 from client.sources.table import Table
-from protocol.arms import Option
 from protocol.messages import Ties
 from protocol.privacy import Unit
 from protocol.terms import TIE, share
 from protocol.trust import Trust
-from studies.fit.compare import accuracy, held_out, subset
+from studies.fit.compare import HELD_OUT, accuracy, held_out, subset
 from studies.fit.request import BALL, Request
 from studies.fit.round import fit
 from studies.fit.show import scores
+from studies.real.ways import Way
 
 DELTA = Decimal("1e-5")
-
-
-@dataclass(frozen=True)
-class Way:
-    """A trust model, an estimator with its options, and for `comparisons` > 1 how many labels share epsilon."""
-
-    name: str
-    trust: Trust
-    estimator: str
-    options: tuple[tuple[str, Option], ...] = ()
-    comparisons: int = 0
 
 
 @dataclass(frozen=True)
 class Claim:
     """A level, and what it protects: a label (for rankings, all labels of one), or a labeler with a cap."""
 
-    epsilon: str
+    epsilon: Decimal
+    delta: Decimal = DELTA
     unit: Unit = Unit.LABEL
     cap: int = 0
-
-    def __str__(self) -> str:
-        return self.epsilon + (f", cap {self.cap}" if self.cap else "")
 
 
 @dataclass(frozen=True)
@@ -57,17 +44,20 @@ class Guessed:
     log_loss: float
 
 
-def request_of(way: Way, claim: Claim, table: Table, seed: int) -> Request:
-    """A fit with public data and addressed coins, on a ball, ties as fair coins (half a win each in clear)."""
+def request_of(way: Way, claim: Claim, table: Table, seed: int, comparisons: int = 0) -> Request:
+    """A fit with public data and addressed coins, on a ball, ties as fair coins (half a win each in clear).
+
+    Where a ranking answers several `comparisons`, they share the claim for a label.
+    """
     clear, choices = way.trust is Trust.CLEAR, isinstance(table, ChoiceTable)
-    epsilon = Decimal(claim.epsilon)
-    if way.comparisons > 1 and claim.unit is Unit.LABEL:
-        epsilon = share(epsilon, way.comparisons)
+    epsilon = claim.epsilon
+    if comparisons > 1 and claim.unit is Unit.LABEL:
+        epsilon = share(epsilon, comparisons)
     return Request(
         path=table.path,
         trust=way.trust,
         epsilon=None if clear else epsilon,
-        delta=DELTA if way.trust is Trust.CENTRAL else None,
+        delta=claim.delta if way.trust is Trust.CENTRAL else None,
         bound=BALL,
         estimator=way.estimator,
         state=Path(),
@@ -77,21 +67,22 @@ def request_of(way: Way, claim: Claim, table: Table, seed: int) -> Request:
         unit=Unit.LABEL if clear else claim.unit,
         cap=0 if clear else claim.cap,
         kind="choice" if choices else "pairwise",
-        comparisons=way.comparisons,
+        comparisons=comparisons,
         options=way.options,
+        mechanism=way.mechanism,
     )
 
 
-def split(table: Table, seed: int) -> tuple[Table, Table]:
+def split(table: Table, seed: int, by_labeler: bool = True, one_in: int = HELD_OUT) -> tuple[Table, Table]:
     """The answers of four in five labelers, and those of the rest; a label counts once, by its first row."""
     table = subset(table, table.first)
-    held = held_out(table, seed, by_labeler=True)
+    held = held_out(table, seed, by_labeler, one_in)
     return subset(table, ~held), subset(table, held)
 
 
-def guessed(way: Way, claim: Claim, seed: int, train: Table, test: Table) -> Guessed:
+def guessed(way: Way, claim: Claim, seed: int, train: Table, test: Table, comparisons: int = 0) -> Guessed:
     """Fit one part, and guess the other."""
-    estimates = scores(fit(request_of(way, claim, train, seed), train))
+    estimates = scores(fit(request_of(way, claim, train, seed, comparisons), train))
     return Guessed(accuracy(estimates, test), log_loss(estimates, test))
 
 

@@ -1,7 +1,8 @@
-"""The files of the real studies, read: comparisons, rankings, and comparisons of answers that a network described."""
+"""The file of a real study as tables: of comparisons, of rankings as they are asked, or of answers told by vectors."""
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,61 +11,65 @@ import numpy as np
 from client.sources.columns import Wanted
 from client.sources.item_features import read_item_features
 from client.sources.loading import read_table
-from client.sources.ranking_columns import RankingWanted
-from client.sources.ranking_labels import RankingAs, read_ranking_table
+from client.sources.ranking_labels import RankingAs
+from client.sources.reading import SourceError, read_records
 from client.sources.table import Table
-
-WORKERS = Path("pairwise/llmfao_crowd_comparisons.csv")
-VECTORS = Path("embedding/llmfao_minilm_384.npz")
-TRIADS = {
-    "breadwheat": (Path("rankings/breadwheat_triadic.csv"), RankingWanted(best="overall_best")),
-    "beans": (
-        Path("rankings/beans_triadic.csv"),
-        RankingWanted(items=("variety_a", "variety_b", "variety_c")),
-    ),
-}
+from protocol.strict import StudyError
+from studies.files import NOT_NUMPY, unloaded
+from studies.real.study import RealStudy, Vectors
+from studies.terminal import printable
 
 
-def judges(folder: Path) -> Table:
-    """MT-Bench: experts and authors compare the answers of 6 models to 80 questions."""
-    return read_table(folder / "pairwise/mtbench_human_judgments.jsonl", True)
+def read(study: RealStudy, asked: RankingAs | None) -> Table:
+    """The table of a study's file, with what is asked of its rankings. Raises StudyError that names the place."""
+    try:
+        if study.vectors is not None:
+            return embedded(study, study.vectors)
+        return replace(study.data, asked=asked).read()
+    except (SourceError, OSError) as error:
+        raise StudyError(printable(str(error))) from None
+    except NOT_NUMPY as error:
+        raise StudyError(f"[vectors] file: expected an .npz file, {unloaded(error)}") from None
 
 
-def workers(folder: Path) -> Table:
-    """llmfao: crowd workers compare the answers of 59 models to 13 prompts."""
-    return read_table(folder / WORKERS, True, Wanted(item_a="left", item_b="right"))
+def embedded(study: RealStudy, vectors: Vectors) -> Table:
+    """Comparisons whose items are answers, each described by its vector; the two files are joined by `items`.
 
-
-def parties(folder: Path) -> Table:
-    """Respondents compare German parties, each all 15 pairs of 6."""
-    return read_table(folder / "pairwise/german_parties_2009.csv", True)
-
-
-def triads(folder: Path, name: str, comparisons: int) -> Table:
-    """Farmers say which of three varieties was best and which worst: their top choice, or some comparisons."""
-    path, wanted = TRIADS[name]
-    return read_ranking_table(folder / path, True, wanted, RankingAs(comparisons))
-
-
-def embedded(folder: Path) -> Table:
-    """llmfao with every (prompt, model) an item of its own, described by the 384 numbers of its answer's vector.
-
-    The two files are joined by (prompt, model). Raises SourceError for an answer without a vector.
+    Raises SourceError for an answer without a vector, OSError for a file that does not open.
     """
-    with np.load(folder / VECTORS, allow_pickle=False) as stored:
-        keys = [_key(prompt, model) for prompt, model in zip(stored["prompt"], stored["model"], strict=True)]
-        vectors = stored["emb"].astype(np.float64)
+    wanted = study.data.columns
+    assert isinstance(wanted, Wanted) and wanted.labeler is not None and wanted.winner is not None
+    questions = wanted.questions or ()
+    records = read_records(study.data.file)
+    named = (wanted.labeler, *vectors.item_a, *vectors.item_b, wanted.winner, *questions)
+    if missing := [name for name in named if name not in records.names]:
+        raise SourceError(f"{study.data.file}, header: expected the column {missing[0]!r}, found {records.names}")
+    column = {name: [text or "" for text in records.column(name)] for name in named}
+    pairs = [_keys([column[name] for name in side]) for side in (vectors.item_a, vectors.item_b)]
+    asked = [column[name] for name in questions]
     with TemporaryDirectory() as fleeting:
-        described, joined = Path(fleeting) / "vectors.npz", Path(fleeting) / WORKERS.name
-        np.savez(described, items=np.array(keys), features=vectors)
-        with (folder / WORKERS).open(newline="", encoding="utf-8") as source, joined.open("w", newline="") as target:
+        described, joined = Path(fleeting) / "vectors.npz", Path(fleeting) / "comparisons.csv"
+        with np.load(vectors.file, allow_pickle=False) as stored:
+            if missing := [name for name in (*vectors.items, vectors.values) if name not in stored]:
+                raise SourceError(f"{vectors.file}: expected the array {missing[0]!r}, found {sorted(stored)}")
+            names = _keys([[str(text) for text in stored[name]] for name in vectors.items])
+            np.savez(described, items=np.array(names), features=stored[vectors.values].astype(np.float64))
+        with joined.open("w", newline="", encoding="utf-8") as target:
             writer = csv.writer(target)
-            writer.writerow(("worker", "item_a", "item_b", "winner"))
-            for row in csv.DictReader(source):
-                items = [_key(row["prompt"], row[side]) for side in ("model_x", "model_y")]
-                writer.writerow((row["worker"], *items, row["winner"]))
-        return read_table(joined, True, features=read_item_features(described))
+            writer.writerow(("labeler", "item_a", "item_b", "winner", *(f"question {at}" for at in range(len(asked)))))
+            writer.writerows(zip(column[wanted.labeler], *pairs, column[wanted.winner], *asked, strict=True))
+        columns = Wanted(
+            *("labeler", "item_a", "item_b", "winner"),
+            questions=tuple(f"question {at}" for at in range(len(asked))),
+            coding=wanted.coding,
+        )
+        try:
+            return read_table(joined, True, columns, features=read_item_features(described))
+        except SourceError as error:  # a line of the joined file is the same line of the holder's
+            text = str(error).replace(str(joined), str(study.data.file)).replace(str(described), str(vectors.file))
+            raise SourceError(text) from None
 
 
-def _key(prompt: object, model: object) -> str:
-    return json.dumps([str(prompt), str(model)])
+def _keys(columns: list[list[str]]) -> list[str]:
+    """What names an answer: the texts of some columns together."""
+    return [json.dumps(parts) for parts in zip(*columns, strict=True)]

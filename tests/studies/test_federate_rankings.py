@@ -234,7 +234,7 @@ def test_what_a_federation_refuses(tmp_path: Path, capsys: Say) -> None:
         assert expected in capsys.readouterr().err
     facts = top / "split" / "server" / "server.toml"
     facts.write_text(facts.read_text("utf-8").replace('"top"', '"best"'), encoding="utf-8")
-    with pytest.raises(StudyError, match="--ranking-as: expected top"):
+    with pytest.raises(StudyError, match=r"\[split\] ranking_as: expected top"):
         read_facts(top / "split" / "server")
 
 
