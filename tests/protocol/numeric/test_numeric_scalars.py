@@ -251,6 +251,18 @@ def test_oracle_variances(epsilon: str, heavy_oracle: Callable[[str], float]) ->
     assert np.ptp(hybrid(level).second_moment(t) - t * t) < 1e-5
 
 
+@pytest.mark.parametrize("epsilon", ["1e-9", "0.01", "0.3", "1", "2.7", "4", "6", "8", "10", "15", "20"])
+def test_the_grid_costs_next_to_nothing(epsilon: str) -> None:
+    t = np.linspace(-1, 1, 21)
+    formula = (
+        [piecewise_variance(float(epsilon), own) for own in t]
+        if float(epsilon) > 1e-6
+        else 16 / 3 / float(epsilon) ** 2
+    )
+    digits = 5e-4 if float(epsilon) <= 8 else 1e-2
+    assert piecewise(Decimal(epsilon)).second_moment(t) - t * t == pytest.approx(formula, rel=digits)
+
+
 def test_oracle_hybrid_switches_where_duchi_stops_being_best(heavy_oracle: Callable[[str], float]) -> None:
     oracle = heavy_oracle("hybrid eps*")
     root = 405 * math.sqrt(241)
