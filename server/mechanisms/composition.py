@@ -17,6 +17,7 @@ from server.mechanisms.gaussian import (
     gaussian_delta_bound,
     gaussian_mu,
 )
+from server.mechanisms.loss_distributions import gaussian_epsilon
 from server.mechanisms.zcdp import epsilon_of, gaussian_rho, renyi_epsilon
 
 _DOWN, _UP = 1 - 2.0**-48, 1 + 2.0**-48  # cover every rounding error of the closed forms below
@@ -29,7 +30,7 @@ class Account:
 
     `exact`: the Gaussian profile, what is true. `zcdp`, `zcdp_simple`: the tight and the simple conversion. `renyi`: a
     list of orders. `basic` and `advanced` add levels of single rounds. `paper`: the nominal level for which Algorithm 2
-    asks for this noise. All but `paper` are rounded up, and all are guarantees.
+    asks for this noise. `numerical`: privacy loss distributions, where asked for. All are rounded up and guarantees.
     """
 
     exact: float
@@ -39,6 +40,7 @@ class Account:
     basic: float
     advanced: float
     paper: float
+    numerical: float | None = None
 
 
 def exact_noise_multiplier(epsilon: Decimal, delta: Decimal, rounds: int = 1) -> float:
@@ -108,12 +110,12 @@ def advanced_epsilon(level: float, slack: float, rounds: int) -> float:
     return (math.sqrt(2 * rounds * -math.log(slack)) * level + rounds * level * math.expm1(level)) * _UP
 
 
-def account(rounds: int, multiplier: float, delta: Decimal) -> Account:
-    """Each composition's figure for T rounds of one multiplier, side by side.
+def account(rounds: int, multiplier: float, delta: Decimal, numerical: bool = False) -> Account:
+    """Each composition's figure for T rounds of one multiplier, side by side; `numerical` needs the extra `accounting`.
 
     Guarantee: (figure, delta) over all rounds, for the sensitivity's unit and neighbours.
-    Raises TypeError and ValueError for rounds < 1, a multiplier that is not positive, a delta out of range.
-    Source: as the functions of this module.
+    Raises TypeError and ValueError for rounds < 1, a multiplier that is not positive, a delta out of range, ImportError
+    without the extra where it is asked for. Source: as the functions of this module.
     """
     exact, limit, rho = exact_epsilon(delta, rounds, multiplier), delta_float(delta), gaussian_rho(rounds, multiplier)
     mu, part = math.nextafter(1 / multiplier, math.inf), limit / (2 * rounds) * _DOWN
@@ -127,6 +129,7 @@ def account(rounds: int, multiplier: float, delta: Decimal) -> Account:
         basic=_capped(rounds * _gaussian_epsilon(limit / rounds * _DOWN, mu) * _UP),
         advanced=_capped(advanced_epsilon(_gaussian_epsilon(part, mu), limit / 2, rounds)),
         paper=_capped(nominal * _UP if nominal * _UP >= exact else math.inf),
+        numerical=gaussian_epsilon(delta, rounds, multiplier) if numerical else None,
     )
 
 

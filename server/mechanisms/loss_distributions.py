@@ -1,4 +1,4 @@
-"""Numerical accounting of peeling by privacy loss distributions: an extra, `pip install halftruth[accounting]`."""
+"""Numerical accounting by privacy loss distributions: an extra, `pip install halftruth[accounting]`."""
 
 import importlib
 from decimal import Decimal
@@ -8,7 +8,21 @@ from typing import Any
 from server.mechanisms.discrete_gaussian import up
 from server.mechanisms.gaussian import delta_float
 
+_PACKAGE = "dp_accounting.pld"
 _UP = 1 + 2.0**-40
+
+
+def gaussian_epsilon(delta: Decimal, rounds: int, multiplier: float) -> float:
+    """The level of T Gaussian rounds of one multiplier by numerical composition, rounded up: a check on the exact one.
+
+    Guarantee: (result, delta) with the package's pessimistic rounding. Raises ImportError without the extra,
+    ValueError for what is not positive. Source: Koskela, Jälkö, Honkela 2020.
+    """
+    if not (rounds >= 1 and multiplier > 0):
+        raise ValueError(f"expected rounds >= 1 and multiplier > 0, got {rounds} and {multiplier}")
+    library: Any = importlib.import_module(f"{_PACKAGE}.privacy_loss_distribution")
+    one = library.from_gaussian_mechanism(multiplier)
+    return float(one.self_compose(rounds).get_epsilon_for_delta(delta_float(delta))) * _UP
 
 
 def peeling_epsilon(delta: Decimal, sparsity: int, scale: float) -> float:
@@ -22,8 +36,8 @@ def peeling_epsilon(delta: Decimal, sparsity: int, scale: float) -> float:
     """
     if not (sparsity >= 1 and scale > 0):
         raise ValueError(f"expected sparsity >= 1 and scale > 0, got {sparsity} and {scale}")
-    library: Any = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
-    common: Any = importlib.import_module("dp_accounting.pld.common")
+    library: Any = importlib.import_module(f"{_PACKAGE}.privacy_loss_distribution")
+    common: Any = importlib.import_module(f"{_PACKAGE}.common")
     selection = library.from_privacy_parameters(common.DifferentialPrivacyParameters(up(2 / Fraction(scale)), 0.0))
     value = library.from_laplace_mechanism(scale)
     together = selection.self_compose(sparsity).compose(value.self_compose(sparsity))

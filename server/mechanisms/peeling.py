@@ -32,7 +32,8 @@ def peel(vector: Floats, sparsity: int, scale: float, words: Words) -> Selected:
 
 
 def peel_and_flip(vector: Floats, sparsity: int, scale: float, words: Words) -> Selected:
-    """The same with exponential noise in selections, which is permute-and-flip: each chooses no worse than `peel`'s.
+    """The same with exponential noise in selections, which is permute-and-flip: on average each choice is
+    no worse than that of an exponential mechanism of the same level.
 
     Guarantee: as `peel`. Source: McKenna, Sheldon 2020; Ding, Kifer, Sayed, Steinke, Wang, Zhang 2021.
     """

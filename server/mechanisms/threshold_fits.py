@@ -22,11 +22,21 @@ _FEWEST = 3  # bins a line is fitted to
 
 @dataclass(frozen=True)
 class FittedTail:
-    """P(|X| > B) = c B^-index beyond the body; E|X|^(1 + tail) is about `moment`, for one with this tail throughout."""
+    """P(|X| > B) = `constant` B^-`index` beyond the body.
+
+    E|X|^(1 + tail) is about `moment`, for a law with this tail throughout.
+    """
 
     index: float
+    constant: float
     tail: float
     moment: float
+
+    def threshold(self, exceeding: float) -> float:
+        """Where a share of `exceeding` lies above: (c / exceeding)^(1/a). Raises ValueError for one outside (0, 1)."""
+        if not 0 < exceeding < 1:
+            raise ValueError(f"expected 0 < exceeding < 1, got {exceeding}")
+        return float((self.constant / exceeding) ** (1 / self.index))
 
 
 def tail_histogram(counts: NDArray[np.int64], level: float, words: Words) -> Floats:
@@ -59,10 +69,13 @@ def fit_tail(histogram: Floats, thresholds: Floats, n: int, level: float) -> Fit
     x, y, weight = np.log(thresholds[used]), np.log(above[used] / n), above[used]
     x0, y0 = float((weight * x).sum() / weight.sum()), float((weight * y).sum() / weight.sum())
     index = -float((weight * (x - x0) * (y - y0)).sum() / (weight * (x - x0) ** 2).sum())
+    if not index > 0:
+        return None  # noise alone
+    constant = math.exp(y0 + index * x0)
     tail = min(1.0, max(_LEAST_TAIL, index - 1 - _MARGIN))
     room = max(index - 1 - tail, _MARGIN)
     a = 1 + tail + room
-    return FittedTail(index, tail, a / room * math.exp((y0 + index * x0) * (1 + tail) / a))
+    return FittedTail(index, constant, tail, a / room * constant ** ((1 + tail) / a))
 
 
 def adaptive_step(threshold: float, fraction_below: float, quantile: float, rate: float) -> float:

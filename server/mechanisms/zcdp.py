@@ -55,7 +55,7 @@ def simple_zcdp_delta_bound(rho: float, epsilon: float) -> float:
     if epsilon <= rho:
         return 1.0
     exponent = (epsilon - rho) ** 2 / (4 * rho)
-    return math.exp(min(0.0, -exponent * (1 - 2.0**-50) + _SLACK * (1 + epsilon + rho)))
+    return math.exp(min(0.0, -exponent * (1 - 2.0**-48) + _SLACK * (1 + epsilon + rho)))
 
 
 def epsilon_of(rho: float, delta: Decimal, tight: bool = True) -> float:
@@ -138,7 +138,7 @@ def renyi_epsilon(rounds: int, multiplier: float, delta: Decimal) -> float:
     for alpha in _ORDERS:
         parts = (alpha * rho, math.log1p(-1 / alpha), -(math.log(alpha) + math.log(limit)) / (alpha - 1))
         levels.append(math.fsum(parts) + _SLACK * math.fsum(abs(part) for part in parts))
-    return max(0.0, min(levels))
+    return max(_SMALLEST, min(levels))
 
 
 def _check(**values: float) -> None:

@@ -43,7 +43,7 @@ def test_counts_are_strict_and_both_sided() -> None:
 
 
 def test_the_level_is_kept_by_all_small_data_sets() -> None:
-    """Three records of five sizes, all neighbours: losses and their range stay within the level, and reach 3/4 of it."""
+    """Three records of five sizes, all neighbours: losses and their range stay within the level."""
     thresholds, level, target = threshold_grid(0, 3), Decimal("1.5"), 1.0
     law = {}
     for data in product((0.0, 1.2, 1.9, 2.5, 9.0), repeat=3):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from protocol.coins import Address, Floats, Stream, uniform, words
 from server.mechanisms.threshold_choice import counts_above, threshold_grid
 from server.mechanisms.threshold_fits import (
+    FittedTail,
     adaptive_step,
     debiased_fractions,
     fit_tail,
@@ -59,6 +60,7 @@ def test_the_index_of_a_pareto_law_is_found(index: float) -> None:
         assert fitted is not None
         assert fitted.index == pytest.approx(index, abs=0.05)
         assert fitted.tail == pytest.approx(index - 1.05, abs=0.05)
+        assert fitted.threshold(0.001) == pytest.approx(0.001 ** (-1 / index), rel=0.1)
         exact = index / (index - 1 - fitted.tail)  # E X^(1+v), if it were finite, at the fitted v
         assert 0.3 * exact < fitted.moment < 3 * exact or exact < 0
 
@@ -126,6 +128,7 @@ def test_nonsense_is_refused() -> None:
         lambda: debiased_fractions(one, one, 0.5),
         lambda: debiased_fractions(two, np.array([1, 1]), 0.7),
         lambda: debiased_fractions(0 * one, 0 * one, 0.7),
+        lambda: FittedTail(1.5, 1.0, 0.45, 30.0).threshold(0.0),
         lambda: local_target(0.0, 3),
         lambda: local_choice(np.zeros(2), one, np.zeros(2), 0.1),
     ):
