@@ -155,6 +155,25 @@ def test_the_ranking_of_the_file_bit_for_bit(
     assert len({line["estimate"] for line in fitted["ranking"]}) > 1
 
 
+@pytest.mark.parametrize("what", ["top", "pairs:2"])
+@pytest.mark.parametrize("trust", ["clear", "local"])
+def test_items_may_be_described(tmp_path: Path, capsys: Say, what: str, trust: str) -> None:
+    """Also where a node's rankings are all shorter than the longest of the file."""
+    features = tmp_path / "features.csv"
+    features.write_text("id,size,sweet\nw,1.5,-1\nx,0.25,2\ny,-1,0.5\nz,0.125,1\n", encoding="utf-8")
+    described = ("--features", str(features))
+    own = () if trust == "clear" else ("--public-data", "--label-cap", "2")
+    out = split(tmp_path, "long", "--ranking-as", what, "--trust", trust, *described, *own, nodes=7)
+    if what == "top":
+        assert min(node.pairs.shape[1] for node in tables(out)) < 4
+    level, bound = () if trust == "clear" else ("--epsilon", "2"), ("--bound", "3")
+    command = ["federate", str(out / "server"), "--nodes", str(out), "--on", "in-process", *level, *bound]
+    federated = said(capsys, command)
+    path, words = tmp_path / "file.csv", (*FILES["long"][1], "--ranking-as", what, "--trust", trust, *described)
+    assert federated == said(capsys, ["fit", str(path), *words, *level, *bound, *(SEED if own else ())])
+    assert [line["feature"] for line in federated["coefficients"]] == ["size", "sweet"]
+
+
 @pytest.mark.parametrize("what", ["top", "pair"])
 def test_a_central_ranking_is_released_once(tmp_path: Path, capsys: Say, what: str) -> None:
     out = split(tmp_path, "long", "--ranking-as", what, "--trust", "central")

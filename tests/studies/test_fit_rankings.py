@@ -156,3 +156,17 @@ def test_wrong_use_is_told(
     trust = () if "--trust" in words else ("--trust", "local")
     assert main(["fit", str(votes), "--ranking", "wide", "--epsilon", "1", *trust, *words]) == 2
     assert expected in capsys.readouterr().err
+
+
+def test_a_top_choice_may_go_through_another_mechanism(votes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (votes, "--ranking", "wide", "--epsilon", "4")
+    coins = ("--public-data", "--coins", "addressed", "--seed", "1", "--trust", "local")
+    for mechanism in ("k-randomized-response", "subset-selection", "random-pair"):
+        found = run(capsys, *words, *coins, "--mechanism", mechanism)
+        assert (found["mechanism"], found["claimed_epsilon"]) == (mechanism, 4.0)
+        assert found["computed_epsilon"] <= 4.0
+    compared = run(capsys, *words, "--compare", "--mechanism", "subset-selection")
+    assert compared["trust"]["local"]["held_out_accuracy"] > 0
+    for wrong in (("--trust", "central"), ("--trust", "local", "--ranking-as", "pair")):
+        assert main(["fit", *map(str, words), *wrong, "--mechanism", "random-pair"]) == 2
+        assert "--mechanism: there is a choice for a ranking's top choice" in capsys.readouterr().err

@@ -1,18 +1,25 @@
 """Files of rankings: three formats, what is public of them, and what they are asked."""
 
 import itertools
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from client.sources import ProblemUnknown
 from client.sources.choice_table import ChoiceTable
 from client.sources.ranking_columns import RankingWanted
 from client.sources.ranking_labels import RankingAs, public_comparisons, read_ranking_table
 from client.sources.rankings import BELOW
 from client.sources.reading import SourceError
 from client.sources.table import Table
+from protocol.choice_features import of_choices
+from protocol.messages import Mechanism, Task
+from protocol.privacy import Unit
+from protocol.problem import Problem, of_pairs
 from protocol.terms import TIE
+from protocol.trust import Trust
 
 GUESSED = RankingWanted()
 TRIADS = RankingWanted(items=("variety_a", "variety_b", "variety_c"))
@@ -232,3 +239,33 @@ def test_ranks_do_not_print(tmp_path: Path) -> None:
     table = read(tmp_path, "judge,x,y", "ann,1,2", wanted=RankingWanted("wide"))
     assert "ann" not in repr(table)
     assert str(BELOW) not in repr(table)
+
+
+def test_a_node_answers_about_exactly_its_own_choices(tmp_path: Path) -> None:
+    """Other nodes may hold larger rows; other items, sizes, kinds or fewer rows than asked for are refused."""
+    lines = ("row,labeler,item,rank", "1,a,x,1", "1,a,y,2", "2,b,z,1", "2,b,y,2")
+    wanted = RankingWanted("long", row="row", unranked="last")
+    path = tmp_path / "rankings.csv"
+    path.write_text("\n".join((*lines, "")), encoding="utf-8")
+    table = read_ranking_table(path, False, wanted, RankingAs(), items=("x", "y", "z"))
+    whole = np.array([[0, 1, 2], [0, 1, -1], [1, 2, -1]], dtype=np.int32)
+
+    def task(problem: Problem, n: int = 3) -> Task:
+        menu = (Mechanism.of("k-randomized-response", epsilon=Decimal(1)),)
+        return Task(bytes(32), Trust.LOCAL, Unit.LABEL, problem, menu, n, Decimal(1), None, 0, 1)
+
+    table.check(task(of_choices(3, whole, None)))
+    assert table.rows(task(of_choices(3, whole, None))).numbers().tolist() == [1, 2]
+    others = [whole.copy() for _ in range(2)]
+    others[0][1] = (0, 2, -1)
+    others[1][1] = (0, 1, 2)
+    wrong = [
+        *(of_choices(3, other, None) for other in others),
+        of_choices(4, whole, None),
+        of_pairs(3, whole[:, :2], None),
+    ]
+    for problem in wrong:
+        with pytest.raises(ProblemUnknown):
+            table.check(task(problem))
+    with pytest.raises(ProblemUnknown):
+        table.check(task(of_choices(3, whole, None), n=4))
