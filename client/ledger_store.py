@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from client.ledger_upgrade import upgrade
+from protocol.strict import reason
 
 APPLICATION_ID = int.from_bytes(b"htLB", "big")
 VERSION = 3
@@ -189,4 +190,6 @@ def _available(path: Path, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        raise LedgerUnavailable(f"{path}: expected a ledger that can be read, locked and written: {error}") from error
+        raise LedgerUnavailable(
+            f"{path}: expected a ledger that can be read, locked and written: {reason(error)}"
+        ) from error

@@ -1,6 +1,7 @@
 """Strict reading of nested tables: an unknown key or a wrong type names its place and the nearest valid key."""
 
 import difflib
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,25 @@ def unopened(error: OSError) -> str:
     """
     if isinstance(error, FileNotFoundError):
         return "found none"
-    return "got a folder" if isinstance(error, IsADirectoryError) else f"but the system says: {error.strerror or error}"
+    return "got a folder" if isinstance(error, IsADirectoryError) else f"but the system says: {reason(error)}"
+
+
+def reason(error: Exception) -> str:
+    """What an error says, one of the system without its number and without the path, which whoever asks knows.
+
+    >>> reason(PermissionError(13, "Permission denied", "/etc/x")), reason(ValueError("no"))
+    ('Permission denied', 'no')
+    """
+    return str(getattr(error, "strerror", None) or error)
+
+
+def told(error: Exception) -> str:
+    """The same with the path, where an error of the system has one.
+
+    >>> told(PermissionError(13, "Permission denied", "/etc/x"))
+    '/etc/x: Permission denied'
+    """
+    return ": ".join(str(part) for part in (getattr(error, "filename", None), reason(error)) if part)
 
 
 def folder(path: Path, place: str) -> Path:
@@ -26,10 +45,32 @@ def folder(path: Path, place: str) -> Path:
 
     Raises StudyError.
     """
-    there = next((part for part in (path, *path.parents) if part.exists()), path)
-    if there.exists() and not there.is_dir():
-        raise StudyError(f"{place}: expected a folder, got the file {there}: name another one")
+    try:
+        there = next((part for part in (path, *path.parents) if part.exists()), path)
+        if there.exists() and not there.is_dir():
+            raise StudyError(f"{place}: expected a folder, got the file {there}: name another one")
+    except OSError as error:
+        raise _unmade(path, place, error) from None
     return path
+
+
+def make_folder(path: Path, place: str, mode: int = 0o777) -> Path:
+    """A folder that is there when this returns, and takes files; `mode` is that of a new one.
+
+    Raises StudyError that says why not.
+    """
+    folder(path, place)
+    try:
+        path.mkdir(mode=mode, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unmade(path, place, error) from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise StudyError(f"{place}: expected a folder that takes files, got {path}, which does not: name another one")
+    return path
+
+
+def _unmade(path: Path, place: str, error: OSError) -> StudyError:
+    return StudyError(f"{place}: expected a folder that can be made, got {path} ({reason(error)}): name another one")
 
 
 def table(value: Any, place: str, keys: Iterable[str], needed: Iterable[str] = ()) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from protocol.sqlite_header import application_id
+from protocol.strict import told
 from server.release_record import Release, decode, encode
 
 APPLICATION_ID = 0x48544355  # "HTCU"
@@ -53,7 +54,7 @@ def failing_closed() -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        raise LedgerError(f"expected a curator's ledger that can be read and written, got: {error}") from error
+        raise LedgerError(f"expected a curator's ledger that can be read and written, got: {told(error)}") from error
 
 
 @contextmanager

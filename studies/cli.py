@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     args = _parser(arguments).parse_args(arguments)
     run: Callable[[argparse.Namespace], int] = args.run
-    from protocol.strict import StudyError
+    from protocol.strict import StudyError, told
 
     try:
         code = run(args)
@@ -64,8 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StudyError as error:
         print(f"halftruth: {error}", file=sys.stderr)
         return WRONG_USE
-    except OSError as error:
-        print(f"halftruth: {error}", file=sys.stderr)
+    except OSError as error:  # a full disk, or a file that may not be written: as a person reads it
+        print(f"halftruth: {told(error)}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt as stopped:  # or another signal, which brings its exit code
         print("halftruth: interrupted", file=sys.stderr)

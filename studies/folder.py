@@ -109,7 +109,7 @@ def prepare(folder: Folder, loaded: Loaded, block: int | None, resume: bool, ove
             "Say --resume to go on, --overwrite to start again, or choose another --out"
         )
     units = cells(loaded.study, block)
-    folder.parts.mkdir(parents=True, exist_ok=True)
+    strict.make_folder(folder.parts, "--out")
     design = packed(loaded.study.problem)
     if design is not None:
         write_atomically(folder.features, lambda draft: _write_array(draft, design))

@@ -14,7 +14,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from protocol import strict
 from protocol.coins import Address, Stream, normal, words
+from protocol.strict import StudyError
 from protocol.study import Cell
 from studies.in_process import run_cell
 from studies.load import Loaded, build, tables
@@ -108,11 +110,14 @@ def main() -> int:
     parser.add_argument("--once", action="store_true", help="one truth for all repetitions, as in the notebook")
     parser.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="change the study")
     args = parser.parse_args()
-    found = measure(tables(TOML, args.set), anew=not args.once)
+    try:
+        out, content = strict.make_folder(args.out, "OUT"), tables(TOML, args.set)
+    except StudyError as error:
+        parser.error(str(error))
+    found = measure(content, anew=not args.once)
     print("\n".join(table(found)))
-    args.out.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(settings()):
-        for path in save(draw(found), args.out / "notebook_replica"):
+        for path in save(draw(found), out / "notebook_replica"):
             print(path, file=sys.stderr)
     return 0
 

@@ -15,6 +15,7 @@ from client.ledger import DiskLedger
 from client.ledger_view import read_entries
 from client.policy import Policy
 from client.sources.table import Table
+from protocol import strict
 from protocol.codec import encode_task, identity
 from protocol.decimals import decimal
 from protocol.messages import Task
@@ -100,7 +101,7 @@ def _parts(request: Request, table: Table, task: Task) -> Iterator[tuple[Node, P
     features = FeatureStore(None)
     with TemporaryDirectory() as fleeting:
         state = request.state if request.budgeted else Path(fleeting)
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        strict.make_folder(state, "--state", 0o700)
         require_ledger(state)
         ledger = state / LEDGER
         entropy = "os" if request.seed is None else "addressed"

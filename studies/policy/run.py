@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from protocol import strict
 from studies.files import write_atomically
 from studies.load import Loaded
 from studies.policy.score import SCHEMA, Judge
@@ -37,5 +38,5 @@ def run_policies(study: PolicyStudy, out: Path, play: Play) -> pa.Table:
 
 def _judged(study: PolicyStudy, world: World, out: Path, play: Play) -> Iterator[dict[str, Any]]:
     folder = out / "worlds" / world.name
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    strict.make_folder(folder.parent, "--out")
     yield from Judge(study, world).rows(play(world.loaded, folder))
