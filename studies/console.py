@@ -82,7 +82,7 @@ def report_command(args: argparse.Namespace) -> int:
     folder = Folder(Path(args.out))
     if (worlds := folder.path / "worlds").is_dir():
         raise StudyError(f"{folder.path}: expected one run, got a study of policies: name a world's folder in {worlds}")
-    if (folder.path / "attacks.parquet").exists():
+    if any((folder.path / name).exists() for name in ("attack.json", "attacks.parquet")):
         raise StudyError(f"{folder.path}: expected one run, got a study of attacks, which has its tables and plots")
     view = View.open(folder)
     console = _console()

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from rich.console import Console
 
-from studies.attacks.run import RESULTS
+from studies.attacks.folder import RESULTS
 from studies.attacks.show import curves_table, draw_curves, write_curves
 from studies.attacks.study_file import AttackStudy
 from studies.attacks.summary import curves

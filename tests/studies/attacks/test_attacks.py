@@ -20,13 +20,15 @@ from protocol.trust import Trust
 from server.collect import Mail, collect
 from server.rounds import play
 from server.tasks import offers
+from studies.attacks.folder import RESULTS
 from studies.attacks.lies import Attack
-from studies.attacks.run import RESULTS, run_attacks
+from studies.attacks.run import run_attacks
 from studies.attacks.score import SCHEMA, predicted, ranked
 from studies.attacks.study_file import AttackStudy, Liars, drawn_pairs, load_attack_study
 from studies.attacks.summary import curves
 from studies.cli import main
 from studies.in_process import in_process, run_cell
+from studies.run import Interrupted
 
 SMALL = """
 [study]
@@ -254,7 +256,46 @@ def test_the_command_writes_tables_and_plots(path: Path, tmp_path: Path, capsys:
     with (tmp_path / "curves.csv").open(newline="", encoding="utf-8") as file:
         assert len(list(csv.DictReader(file))) == 3 * 6 * 2
     assert all((tmp_path / "figures" / f"{name}_by_liars.png").exists() for name in ("errors", "ranks", "angles"))
+    capsys.readouterr()
     assert main([*command, "attack.fractions=[0, 0.4]"]) == 2  # results are there already
+    assert "6 finished units: say --resume to go on, --overwrite" in capsys.readouterr().err
+    assert main([*command, "attack.fractions=[0, 0.4]", "--resume", "--overwrite"]) == 2
+    assert main([*command, "attack.fractions=[0, 0.2]", "--resume"]) == 2
+    assert "attack.fractions.2: 0.4 -> 0.2" in capsys.readouterr().err
+
+
+def test_the_folder_of_a_run_is_left_alone(small: AttackStudy, tmp_path: Path) -> None:
+    (tmp_path / "study.json").touch()
+    for flags in ({}, {"resume": True}, {"overwrite": True}):
+        with pytest.raises(StudyError, match="got that of a run"):
+            run_attacks(small, tmp_path, **flags)  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == ["study.json"]
+
+
+def test_what_was_finished_before_ctrl_c_is_kept_and_the_rest_is_the_same(
+    small: AttackStudy, whole: Path, tmp_path: Path
+) -> None:
+    def stop(done: int, total: int) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="4 of 9 units are finished"):
+        run_attacks(small, tmp_path, progress=stop)
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "parts").iterdir()}
+    assert len(kept) == 4 and not (tmp_path / RESULTS).exists()
+    with pytest.raises(StudyError, match="4 finished units: say --resume"):
+        run_attacks(small, tmp_path)
+    seen: list[int] = []
+    run_attacks(small, tmp_path, progress=lambda done, total: seen.append(done), resume=True)
+    assert seen == [4, 5, 6, 7, 8, 9]
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert (tmp_path / RESULTS).read_bytes() == (whole / RESULTS).read_bytes()
+    part = next((tmp_path / "parts").iterdir())
+    part.write_bytes(part.read_bytes()[:-9])
+    with pytest.raises(StudyError, match="Delete the file and say --resume"):
+        run_attacks(small, tmp_path, resume=True)
+    run_attacks(small, tmp_path, overwrite=True)
+    assert (tmp_path / RESULTS).read_bytes() == (whole / RESULTS).read_bytes()
 
 
 def test_a_table_without_results_has_no_curves(small: AttackStudy) -> None:
