@@ -61,6 +61,10 @@ share it. Give each node its own folder, and nobody the others'."""
 
 NODE, SERVER = "node-{}", "server"
 VOTES, NODE_FILE = "votes.csv", "node.toml"
+SAID = {
+    "label_cap": "  # epsilon of a label over all tasks: halftruth data split --label-cap",
+    "labeler_cap": "  # the same of a labeler: --labeler-cap",
+}
 HEADER = ("row", "labeler", "item_a", "item_b", "winner", "question")
 COLUMNS = """\
 row = "row"
@@ -106,12 +110,14 @@ def main(args: argparse.Namespace) -> int:
     tell(table, wanted(args))
     facts = facts_of(table, terms, args.nodes)
     node = node_toml(policy, args.public_data, table.features is not None, terms.asked)
+    strict.make_folder(out, "--out")
     for index, rows in enumerate(split(table, args.nodes)):
         folder = out / NODE.format(index)
         _write_node(folder, table, rows, node, terms.asked)
         print(f"{folder}: {counted(len(rows), 'row')}")
     write_facts(out / SERVER, facts)
     print(f"{out / SERVER}: public facts about {counted(len(table.pairs), 'row')}")
+    print(spending(args, terms))
     return 0
 
 
@@ -197,7 +203,19 @@ def _policy(args: argparse.Namespace, terms: Terms) -> str:
     if terms.unit is Unit.LABELER:
         lines["labeler_cap"] = _cap(labeler, "--labeler-cap")
     lines["ties_public"] = json.dumps(terms.ties_public)
-    return "".join(f"{key} = {value}\n" for key, value in lines.items())
+    return "".join(f"{key} = {value}{SAID.get(key, '')}\n" for key, value in lines.items())
+
+
+def spending(args: argparse.Namespace, terms: Terms) -> str:
+    """What nodes of a split let be spent, and what says so."""
+    if terms.trust is Trust.CLEAR:
+        return "Clear labels have no budget."
+    name, flag, most = "label", "--label-cap", args.label_cap or args.labeler_cap or "1"
+    if terms.unit is Unit.LABELER:
+        name, flag, most = "labeler", "--labeler-cap", args.labeler_cap or "1"
+    if terms.asked is not None and terms.unit is Unit.LABEL:
+        name = "ranking"
+    return f"Over all tasks a {name} spends at most epsilon = {most} ({flag})."
 
 
 def _cap(text: str, flag: str, sharing: int = 1) -> str:

@@ -71,8 +71,9 @@ def main(args: argparse.Namespace) -> int:
     from server.release_file import LedgerError
     from studies.failure import RunFailed
     from studies.federate.ask import study_and_task
+    from studies.federate.caps import advice
     from studies.federate.folder import read_facts
-    from studies.federate.rooms import ask
+    from studies.federate.rooms import ask, node_files
     from studies.fit.ranking import ranking_note
     from studies.fit.round import CURATOR, Fit, warnings
     from studies.fit.show import as_json, show
@@ -85,7 +86,8 @@ def main(args: argparse.Namespace) -> int:
     except NodeFileError as error:
         raise StudyError(str(error)) from None
     except (EstimationError, LedgerError, LedgerUnavailable, RoundFailed, RunFailed, SourceError) as error:
-        print(f"halftruth: {error}", file=sys.stderr)
+        files = node_files(Path(args.nodes), facts.nodes) if args.nodes else []
+        print(f"halftruth: {error}{advice(str(error), task, files)}", file=sys.stderr)
         return 1
     found = Fit(
         request, facts, task, outcome, study.problem.bound, warnings(facts, outcome), None, ranking_note(request)

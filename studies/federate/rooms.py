@@ -10,6 +10,7 @@ from pathlib import Path
 
 from client.labeler import answer
 from client.node_file import build, read_node
+from protocol import strict
 from protocol.counting import counted
 from protocol.messages import Task
 from protocol.runconfig import write
@@ -23,6 +24,7 @@ from server.one_task import play_task
 from server.outcome import Outcome
 from server.outcome_record import decode
 from server.release import ReleaseLedger
+from studies.federate.caps import check_caps
 from studies.fit.round import CURATOR
 from studies.flower.nodes import start_node_files
 from studies.flower.processes import FlowerFailed, Processes, private_home
@@ -54,9 +56,10 @@ def ask(study: Study, task: Task, count: int, where: Where, state: Path) -> Outc
     Raises StudyError for other nodes than these, FlowerFailed, and in-process what nodes, server and ledgers raise.
     """
     files = [] if where.nodes is None else node_files(where.nodes, count)
+    check_caps(task, files)
     _tell_new_ledgers(files)
     if where.nodes is not None and task.trust is Trust.CENTRAL:
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        strict.make_folder(state, "--state", 0o700)
     if where.in_process:
         return _in_process(study, task, files, state)
     logs = (where.nodes or state) / LOGS

@@ -114,9 +114,48 @@ def test_a_failed_run_is_1(study_text: str, tmp_path: Path, capsys: pytest.Captu
 def test_a_full_disk_or_no_permission_is_1(
     study_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name = "n" * 300  # more than a file system takes
-    assert code_of("run", str(study_path), "--out", str(tmp_path / name), *FEW) == 1
-    assert name in capsys.readouterr().err
+    out = tmp_path / "out"
+    (out / "parts").mkdir(parents=True)
+    (out / "study.json").mkdir()  # a file that cannot be written
+    assert code_of("run", str(study_path), "--out", str(out), *FEW, "--overwrite") == 1
+    said = capsys.readouterr().err
+    assert "study.json" in said and "Errno" not in said
+
+
+UNMADE = (
+    ["run", "{study}", "--out", "{bad}", *FEW],
+    ["fit", "{votes}", "--trust", "local", "--epsilon", "1", "--state", "{bad}"],
+    ["fit", "{votes}", "--trust", "central", "--epsilon", "1", "--state", "{bad}"],
+    ["data", "split", "{votes}", "--nodes", "1", "--out", "{bad}"],
+    ["attack", "studies/toml/attacks.toml", "--out", "{bad}", "--set", "study.repetitions=1"],
+    ["policy", "studies/toml/downstream.toml", "--out", "{bad}", "--set", "bandit.worlds=1"],
+)
+
+
+@pytest.mark.parametrize("words", UNMADE, ids=lambda words: words[0])
+def test_a_folder_that_cannot_be_made_is_wrong_use(
+    words: list[str], study_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One whose name is more than a file system takes: said in words, with the flag, before anything is computed."""
+    votes = tmp_path / "votes.csv"
+    votes.write_text("labeler,item_a,item_b,winner\nann,x,y,x\n", encoding="utf-8")
+    bad = tmp_path / ("n" * 300)
+    flag = "--state" if "--state" in words else "--out"
+    assert code_of(*(word.format(study=study_path, votes=votes, bad=bad / "sub") for word in words)) == 2
+    said = capsys.readouterr().err
+    assert f"{flag}: expected a folder that can be made, got {bad}" in said and "Errno" not in said
+
+
+@pytest.mark.parametrize(("trust", "name"), [("local", "ledger.sqlite"), ("central", "curator.sqlite")])
+def test_a_ledger_that_cannot_be_written_is_named_in_words(
+    trust: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    votes, place = tmp_path / "votes.csv", tmp_path / "state" / name
+    votes.write_text("labeler,item_a,item_b,winner\nann,x,y,x\n", encoding="utf-8")
+    place.mkdir(parents=True)
+    assert code_of("fit", str(votes), "--trust", trust, "--epsilon", "1", "--state", str(place.parent)) == 1
+    said = capsys.readouterr().err
+    assert f"{place}: " in said and "Is a directory" in said and "Errno" not in said
 
 
 def test_a_report_on_half_a_run_says_how_to_go_on(

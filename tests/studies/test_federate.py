@@ -240,6 +240,39 @@ def test_wrong_use(tmp_path: Path, capsys: Say, words: list[str], said: str) -> 
     assert said in capsys.readouterr().err
 
 
+def test_a_level_above_the_cap_of_nodes_names_file_field_and_flag(tmp_path: Path, capsys: Say) -> None:
+    out = split(tmp_path, VOTES)
+    assert "Over all tasks a label spends at most epsilon = 1 (--label-cap)" in capsys.readouterr().out
+    file = out / "node-0" / "node.toml"
+    assert "label_cap = 1  # epsilon of a label over all tasks: halftruth data split --label-cap\n" in file.read_text()
+    command = ["federate", str(out / "server"), "--nodes", str(out), "--on", "in-process"]
+    assert main([*command, "--epsilon", "2"]) == 2
+    said = capsys.readouterr().err
+    assert f"{file} has [policy] label_cap = 1: ask for less" in said
+    assert said.endswith("halftruth data split --label-cap\n")
+    assert not (out / "node-0" / "ledger.sqlite").exists()
+    assert main([*command, "--epsilon", "0.75"]) == 0
+    capsys.readouterr()
+    assert main([*command, "--epsilon", "0.5"]) == 1  # a quarter is left
+    said = capsys.readouterr().err
+    assert f"in [policy] of {file} and its like, label_cap = 1 and max_epsilon = 10" in said
+    assert main([*command, "--epsilon", "0.75"]) == 0  # answered before
+
+
+@pytest.mark.parametrize(
+    ("flags", "epsilon", "said"),
+    [
+        (("--unit", "labeler", "--cap", "2"), "1.5", "labeler_cap = 1: ask for less"),
+        (("--label-cap", "unlimited"), "11", "max_epsilon = 10: ask for less, or write a larger one there"),
+    ],
+)
+def test_other_caps_are_named_too(tmp_path: Path, capsys: Say, flags: tuple[str, ...], epsilon: str, said: str) -> None:
+    out = split(tmp_path, VOTES, *flags)
+    command = ["federate", str(out / "server"), "--nodes", str(out), "--on", "in-process", "--epsilon", epsilon]
+    assert main(command) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_other_nodes_than_those_of_the_split_are_refused(tmp_path: Path, capsys: Say) -> None:
     out = split(tmp_path, VOTES)
     (out / "node-1" / "node.toml").rename(out / "node-1" / "other.toml")
