@@ -16,7 +16,7 @@ from server.algorithms.bounds import FAILURE, assumed, central_bound, noise_mult
 from server.algorithms.local import local_task
 from server.algorithms.steps import Floats, Found, Room, Steps
 from server.evidence import Heard
-from server.mechanisms.rounds import split
+from server.mechanisms.composition import split
 from server.thresholds import group_threshold, groups_count
 
 
@@ -90,7 +90,7 @@ def printed_bound(room: Room, n: int, groups: int, rounds: int = 1) -> Bounded:
     moment, tail = assumed(room)
     level, failing = float(room.epsilon), float(room.delta)
     if rounds > 1:
-        level, failing = split(level, failing, rounds)
+        level, failing = split(room.epsilon, room.delta, rounds)
     threshold = group_threshold(moment, tail, n, level, failing, room.dimension, groups)
     return Bounded(rounded(room.number("threshold", threshold)), shape=TRUNCATE, rounds=rounds)
 
