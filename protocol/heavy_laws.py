@@ -14,7 +14,7 @@ from protocol.law_moments import Family, Parameter, Symmetric, power_integral
 from protocol.light_laws import SIZE, Normal
 from protocol.stable_tail import stable_tail
 
-_INDEX = (0.125, 1e3)
+_INDEX = (0.125, 100.0)
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Pareto(Family):
         return self.a
 
     def size(self) -> float:
-        """x_m."""
-        return self.x_m
+        """(2^(1/a) - 1) x_m."""
+        return self.x_m * math.expm1(math.log(2) / self.a)
 
     def draw(self, drawn: Words) -> Floats:
         """x_m U^(-1/a)."""
@@ -90,8 +90,8 @@ class Lomax(Family):
         return self.a
 
     def size(self) -> float:
-        """scale."""
-        return self.scale
+        """(2^(1/a) - 1) scale."""
+        return self.scale * math.expm1(math.log(2) / self.a)
 
     def draw(self, drawn: Words) -> Floats:
         """scale (U^(-1/a) - 1)."""
@@ -249,8 +249,8 @@ class Burr(Family):
         return self.c * self.k
 
     def size(self) -> float:
-        """1."""
-        return 1.0
+        """(2^(1/k) - 1)^(1/c)."""
+        return float(math.expm1(math.log(2) / self.k) ** (1 / self.c))
 
     def draw(self, drawn: Words) -> Floats:
         """(U^(-1/k) - 1)^(1/c)."""

@@ -17,7 +17,8 @@ from protocol.coins import Floats, Words
 ACCURACY = 1e-9
 _LOG_LARGEST = 600.0  # e^600 is a double, with room for a factor
 _LOG_FARTHEST = 340.0  # the square of e^340 is a double
-_DECADES = (2.0, 6.0, 12.0, 20.0)  # in log t: where a power tail bends
+_STEPS = (-16.0, -4.0, -1.0, 1.0, 4.0, 16.0)  # in units of the size: where the bulk of a law bends
+_LOG_STEPS = (2.0, 6.0, 12.0, 20.0)  # in log t: where a power tail bends
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Family(ABC):
 
     @abstractmethod
     def size(self) -> float:
-        """A typical size of Y, > 0."""
+        """How far Y typically is from the end of its support, or from 0: about a median."""
 
     @abstractmethod
     def draw(self, drawn: Words) -> Floats:
@@ -80,21 +81,24 @@ class Family(ABC):
         Up to `top` in r = t^q, on to `last` in log t, and from there in w = (t / last)^-beta, beta = min(index - q, 1),
         where the integrand has a limit at w = 0 however close q is to the index.
         """
-        edges = {abs(end - centre) for end in self.ends}
-        top = max({self.size(), 2 * abs(centre), *edges})
-        last, beta = top * math.exp(_DECADES[-1]), min(self.index - q, 1.0)
+        starts = self.ends or (0.0,)
+        places = [abs(start + step * self.size() - centre) for start in starts for step in (*_STEPS, 0.0)]
+        top = max(*places, 2 * abs(centre))
+        last, beta = top * math.exp(_LOG_STEPS[-1]), min(self.index - q, 1.0)
         farthest = math.exp(min(_LOG_LARGEST / (q + beta), _LOG_FARTHEST))
 
         def beyond(t: float) -> float:
             return self.above(centre + t) + self.below(centre - t)
 
+        def middle(s: float) -> float:
+            return q * float((top * math.exp(s)) ** q) * beyond(top * math.exp(s))
+
         def far(w: float) -> float:
             t = min(last * math.exp(min(-math.log(w) / beta, _LOG_FARTHEST)), max(farthest, last))
-            return q / beta * float((t / last) ** (q + beta)) * beyond(t)
+            return q / beta * float(last**q) * float((t / last) ** (q + beta)) * beyond(t)
 
-        near = integral(lambda r: beyond(r ** (1 / q)), 0.0, *(edge**q for edge in edges), top**q)
-        middle = integral(lambda s: q * math.exp(q * s) * beyond(top * math.exp(s)), 0.0, *_DECADES)
-        return near + float(top**q) * middle + float(last**q) * integral(far, 0.0, 1.0)
+        near = pieces(lambda r: beyond(r ** (1 / q)), 0.0, *(place**q for place in places), top**q)
+        return checked(near, pieces(middle, 0.0, *_LOG_STEPS, known=near[0]), pieces(far, 0.0, 1.0, known=near[0]))
 
     def inside(self, k: int, low: float, high: float) -> float:
         """E[Y^k; low <= Y <= high] for k = 0, 1, 2; here: from `half`, for laws that are not negative."""
@@ -105,9 +109,9 @@ class Family(ABC):
         if k == 0 or b == 0:
             return self.above(0.0) - self.above(b) if k == 0 else 0.0
         turn = min(b, self.size())
-        near = integral(lambda y: k * y ** (k - 1) * self.above(y), 0.0, turn)
-        far = integral(lambda s: k * math.exp(k * s) * self.above(math.exp(s)), math.log(turn), math.log(b))
-        return near + far - b**k * self.above(b)
+        near = pieces(lambda y: k * y ** (k - 1) * self.above(y), 0.0, turn)
+        far = pieces(lambda s: k * math.exp(k * s) * self.above(math.exp(s)), math.log(turn), math.log(b))
+        return checked(near, far) - b**k * self.above(b)
 
 
 class Symmetric(Family):
@@ -130,18 +134,29 @@ class Symmetric(Family):
 
 
 def integral(function: Callable[[float], float], *points: float) -> float:
-    """The integral from the least to the largest of `points`, split at all of them.
+    """The integral from the least to the largest of `points`, split at all of them; raises as `checked`."""
+    return checked(pieces(function, *points))
 
-    Raises ArithmeticError where the estimated error is above `ACCURACY`, relative to the result.
+
+def pieces(function: Callable[[float], float], *points: float, known: float = 0.0) -> tuple[float, float]:
+    """An integral from the least to the largest of `points`, split at all of them, and how far it may be off.
+
+    What does not matter beside `known` and the parts before it is not made more accurate.
     """
-    ends = sorted(set(points))
-    total = error = 0.0
-    for start, stop in pairwise(ends):
+    total = doubt = 0.0
+    for start, stop in pairwise(sorted(set(points))):
         # With full_output a part that is not accurate says so in its error, not in a warning.
-        value, doubt = quad(function, start, stop, epsabs=0.0, epsrel=1e-10, limit=400, full_output=1)[:2]
-        total, error = total + value, error + doubt
-    if not error <= ACCURACY * abs(total):
-        raise ArithmeticError(f"expected an integral accurate to {ACCURACY}, got {total} with an error up to {error}")
+        small = ACCURACY / 100 * abs(known + total)
+        value, error = quad(function, start, stop, epsabs=small, epsrel=ACCURACY / 10, limit=400, full_output=1)[:2]
+        total, doubt = total + value, doubt + error
+    return total, doubt
+
+
+def checked(*parts: tuple[float, float]) -> float:
+    """The sum of integrals; raises ArithmeticError where it may be off by more than `ACCURACY`, relative."""
+    total, doubt = (math.fsum(column) for column in zip(*parts, strict=True))
+    if not doubt <= ACCURACY * abs(total):
+        raise ArithmeticError(f"expected an integral accurate to {ACCURACY}, got {total} with an error up to {doubt}")
     return total
 
 

@@ -197,12 +197,12 @@ class Law:
         return self.family.above(b - self.offset) + self.family.below(-b - self.offset)
 
     def truncated_mean(self, b: float) -> float:
-        """E[X; |X| <= b] for b >= 0."""
+        """E[X; |X| <= b] for b >= 0, to a double's digits of |offset| + b."""
         return self._within(1, b)
 
     def truncated_square(self, b: float) -> float:
-        """E[X^2; |X| <= b] for b >= 0."""
-        return self._within(2, b)
+        """E[X^2; |X| <= b] for b >= 0, to a double's digits of (|offset| + b)^2."""
+        return max(0.0, self._within(2, b))
 
     def clipped_mean(self, b: float) -> float:
         """E max(-b, min(b, X)) for b >= 0: the truncated mean and b (P(X > b) - P(X < -b))."""

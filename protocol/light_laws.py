@@ -64,7 +64,7 @@ class Normal(Light):
 
     def moment_about(self, centre: float, q: float) -> float:
         """Quadrature over z = (y - mu) / s, split at the centre."""
-        return over_scores(lambda z: abs(self.mu - centre + self.s * z) ** q, (centre - self.mu) / self.s)
+        return over_scores(lambda z: self.mu - centre + self.s * z, q, (centre - self.mu) / self.s)
 
     def half(self, k: int, b: float) -> float:
         """As `inside`."""
@@ -122,7 +122,7 @@ class LogNormal(Light):
     def moment_about(self, centre: float, q: float) -> float:
         """Quadrature over scores, split at the centre."""
         turn = self._score(centre) if centre > 0 else 0.0
-        return over_scores(lambda z: abs(math.exp(self.mu + self.s * z) - centre) ** q, turn, q * self.s)
+        return over_scores(lambda z: math.exp(self.mu + self.s * z) - centre, q, turn, q * self.s)
 
     def inside(self, k: int, low: float, high: float) -> float:
         """e^(k mu + k^2 s^2 / 2) P(low <= e^(mu + k s^2 + s Z) <= high)."""
@@ -241,8 +241,13 @@ def between(start: float, stop: float) -> float:
     return float(ndtr(stop) - ndtr(start))
 
 
-def over_scores(function: Callable[[float], float], turn: float, peak: float = 0.0) -> float:
-    """E f(Z), Z standard normal, split at `turn` and around 0 and `peak`, where f times the density is largest."""
+def over_scores(value: Callable[[float], float], q: float, turn: float, peak: float = 0.0) -> float:
+    """E|value(Z)|^q, Z standard normal, split at `turn` and around 0 and `peak`, where the integrand is largest."""
+
+    def integrand(z: float) -> float:
+        size = abs(value(z))
+        return math.exp(q * math.log(size) - z * z / 2) / math.sqrt(2 * math.pi) if size else 0.0
+
     low, high = -_FARTHEST, _FARTHEST + peak
     places = (low, -8.0, 0.0, 8.0, peak - 8, peak, peak + 8, turn, high)
-    return integral(lambda z: function(z) * density(z), *(min(max(place, low), high) for place in places))
+    return integral(integrand, *(min(max(place, low), high) for place in places))
