@@ -12,7 +12,7 @@ from protocol.choice_law import CHOICE_LOCAL
 from protocol.decimals import canonical, decimal
 from protocol.mechanisms import LOCAL
 from protocol.messages import Code, Mechanism, Task, Ties
-from protocol.numeric import NUMERIC
+from protocol.numeric import NUMERIC, VOTES
 from protocol.privacy import Unit
 from protocol.record_arms import RECORD_CENTRAL
 from protocol.strict import StudyError
@@ -93,7 +93,7 @@ class Policy:
             key: frozenset(_names(top[key], f"[{place}] {key}", choices))
             for key, choices in (
                 ("trust", [trust.label for trust in SIGHT]),
-                ("mechanisms", [*LOCAL, *CHOICE_LOCAL, *CENTRAL, *NUMERIC, *RECORD_CENTRAL]),
+                ("mechanisms", [*LOCAL, *CHOICE_LOCAL, *CENTRAL, *NUMERIC, *VOTES, *RECORD_CENTRAL]),
                 ("units", [unit.label for unit in Unit]),
             )
             if key in top

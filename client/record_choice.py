@@ -5,7 +5,7 @@ import numpy as np
 from client.choice import COARSEST, NONE, Choice, TaskInvalid
 from protocol.decimals import delta, epsilon
 from protocol.messages import Mechanism, Runs, Task, Ties
-from protocol.numeric import NUMERIC, numeric_channel
+from protocol.numeric import numeric_channel
 from protocol.record_arms import RECORD_CENTRAL
 from protocol.record_terms import FLAGS, SUMS, UNITS, Bounded, numeric_parameters, sum_exponent, width
 from protocol.terms import only_mechanism
@@ -71,8 +71,6 @@ def _last(runs: Runs) -> int:
 
 
 def _local(task: Task, mechanism: Mechanism) -> Choice:
-    if mechanism.name not in NUMERIC:
-        raise ValueError(f"expected a mechanism out of {sorted(NUMERIC)}, got {mechanism.name!r}")
     channel = numeric_channel(mechanism.name, numeric_parameters(mechanism))
     if channel.dimension != width(task):
         raise ValueError(f"expected a channel for {width(task)} coordinates, got one for {channel.dimension}")

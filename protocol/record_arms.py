@@ -1,15 +1,23 @@
 """Arms of studies about records: mechanisms, algorithms as estimators, their options; and what can go together."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 
 from protocol.arms import Arm, Known, Option, OptionRule
 from protocol.numeric import NUMERIC
 from protocol.trust import Trust
 
 # What a trusted curator does with bounded contributions, and the parameters beside epsilon, delta and the bound.
+_SELECTED = frozenset({"sparsity", "step", "split"})
 RECORD_CENTRAL: dict[str, frozenset[str]] = {
     "gaussian": frozenset(),
     "gaussian-classical": frozenset(),
+    "gumbel-gaussian": _SELECTED,
+    "peeling-paper": _SELECTED,
+    "peeling-cai": _SELECTED,
+    "peeling-zcdp": _SELECTED,
+    "peeling-pure": _SELECTED,
+    "permute-and-flip": _SELECTED,
 }
 RECORD_MECHANISMS: dict[Trust | None, tuple[str, ...]] = {
     None: ("none",),
@@ -17,11 +25,15 @@ RECORD_MECHANISMS: dict[Trust | None, tuple[str, ...]] = {
     Trust.LOCAL: tuple(NUMERIC),
     Trust.CENTRAL: tuple(RECORD_CENTRAL),
 }
+# Mechanisms that let the largest coordinates of a step out, and values of them: of sparse estimators alone.
+SELECTING = tuple(name for name, known in RECORD_CENTRAL.items() if known == _SELECTED)
 
 _MODELS = frozenset({"mean", "linear", "logistic"})
 _MEAN = frozenset({"mean"})
 _BOUND = frozenset({"threshold", "shape", "norm"})
 _DESCENT = frozenset({"rounds", "step", "batches", "average", "project", "ridge"})
+_SPARSE = frozenset({"sparsity", "rounds", "step", "project"})
+_LOCAL = frozenset({"threshold", "shape", "coordinates"})
 RECORD_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (None, "zero"): Known(models=_MODELS),
     (Trust.CLEAR, "mean"): Known(models=_MEAN),
@@ -33,13 +45,20 @@ RECORD_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.CENTRAL, "descent"): Known(_BOUND | _DESCENT, _MODELS),
     (Trust.CENTRAL, "algorithm-2-convex"): Known(frozenset({"rounds", "step", "project"}), _MODELS),
     (Trust.CENTRAL, "algorithm-2-strong"): Known(frozenset({"rounds", "step", "project"}), _MODELS),
-    (Trust.LOCAL, "mean"): Known(frozenset({"threshold", "shape", "coordinates"}), _MEAN),
-    (Trust.LOCAL, "descent"): Known(_DESCENT | {"threshold", "shape", "coordinates"}, _MODELS),
+    (Trust.LOCAL, "mean"): Known(_LOCAL, _MEAN),
+    (Trust.LOCAL, "descent"): Known(_DESCENT | _LOCAL, _MODELS),
+    (Trust.CLEAR, "hard-thresholding"): Known(_SPARSE | {"batches", "threshold", "shape"}, _MODELS),
+    (Trust.CENTRAL, "hard-thresholding"): Known(_SPARSE | {"batches", "split", "threshold", "shape"}, _MODELS),
+    (Trust.CENTRAL, "algorithm-5"): Known(_SPARSE, _MODELS),  # any selection, all else as printed
+    (Trust.LOCAL, "hard-thresholding"): Known(_SPARSE | _LOCAL, _MODELS),
+    (Trust.LOCAL, "two-phase"): Known(_SPARSE | _LOCAL, _MODELS),
+    (Trust.LOCAL, "votes"): Known(_SPARSE | _LOCAL, _MEAN),
 }
-# Algorithms of the paper as printed: their mechanism is the classical Gaussian one.
-PRINTED = dict.fromkeys(
-    ("algorithm-1", "algorithm-3", "algorithm-2-convex", "algorithm-2-strong"), "gaussian-classical"
-)
+# Algorithms of the paper as printed, and their mechanism: mostly the classical Gaussian one.
+PRINTED = {
+    **dict.fromkeys(("algorithm-1", "algorithm-3", "algorithm-2-convex", "algorithm-2-strong"), "gaussian-classical"),
+    "algorithm-5": "peeling-paper",
+}
 
 RECORD_OPTIONS: dict[str, OptionRule] = {
     "average": OptionRule(frozenset({"all", "half", "last"}), number=False),
@@ -51,18 +70,43 @@ RECORD_OPTIONS: dict[str, OptionRule] = {
     "ridge": OptionRule(),
     "rounds": OptionRule(),
     "shape": OptionRule(frozenset({"clip", "truncate"}), number=False),
+    "sparsity": OptionRule(),
+    "split": OptionRule(),
     "step": OptionRule(),
     "threshold": OptionRule(frozenset({"bound", "mse", "paper"})),
 }
 PURE = frozenset(
     {"duchi", "duchi-ball", "duchi-cube", "hybrid", "laplace", "piecewise", "priv-unit", "priv-unit-gaussian"}
 )
-WHOLE = ("coordinates", "groups", "rounds")
+PURE_SELECTING = frozenset({"peeling-pure", "permute-and-flip"})
+WHOLE = ("coordinates", "groups", "rounds", "sparsity")
 
 
 def is_pure(arm: Arm) -> bool:
     """Whether an arm's claim has delta = 0."""
-    return arm.trust is Trust.LOCAL and arm.mechanism in PURE
+    return arm.mechanism in {Trust.LOCAL: PURE, Trust.CENTRAL: PURE_SELECTING}.get(arm.trust or Trust.CLEAR, ())
+
+
+def record_mechanisms(trust: Trust | None, estimator: str) -> tuple[str, ...]:
+    """What records may go through for an estimator; the first one is the default."""
+    if trust is not Trust.CENTRAL:
+        return RECORD_MECHANISMS[trust]
+    sparse = "sparsity" in RECORD_ESTIMATORS[trust, estimator].options
+    return SELECTING if sparse else tuple(name for name in RECORD_MECHANISMS[trust] if name not in SELECTING)
+
+
+def sparse_conflict(estimator: Known, mechanism: str, options: Mapping[str, Option], dimension: int) -> str | None:
+    """Why an arm does not say what a sparse estimator needs; None where it does, and for other estimators."""
+    if "sparsity" not in estimator.options:
+        return None
+    sparsity, split = options.get("sparsity"), options.get("split", Decimal("0.5"))
+    if not isinstance(sparsity, Decimal) or not 1 <= sparsity <= dimension:
+        return f"expected a sparsity in 1..{dimension}: how many coordinates are kept"
+    if "split" in options and mechanism != "gumbel-gaussian":
+        return "expected no split beside another mechanism than gumbel-gaussian, whose noise has two scales"
+    if not (isinstance(split, Decimal) and 0 < split < 1):
+        return f"expected a split between 0 and 1, got {split}"
+    return None
 
 
 def record_conflict(options: Mapping[str, Option], ball: bool) -> str | None:

@@ -7,7 +7,15 @@ from typing import Any
 from protocol import strict
 from protocol.arms import Arm, Option, OptionRule
 from protocol.problem import Problem
-from protocol.record_arms import PRINTED, RECORD_ESTIMATORS, RECORD_MECHANISMS, RECORD_OPTIONS, is_pure, record_conflict
+from protocol.record_arms import (
+    PRINTED,
+    RECORD_ESTIMATORS,
+    RECORD_OPTIONS,
+    is_pure,
+    record_conflict,
+    record_mechanisms,
+    sparse_conflict,
+)
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
 
@@ -25,15 +33,18 @@ def record_arm(content: Any, place: str, problem: Problem, read: Read) -> Arm:
         if where == trust and problem.model in known.models
     }
     estimator = strict.text(top["estimator"], f"[{place}] estimator", known)
-    offered = RECORD_MECHANISMS[trust]
+    offered = record_mechanisms(trust, estimator)
     usual = PRINTED.get(estimator, offered[0])
     mechanism = strict.text(top.get("mechanism", usual), f"[{place}] mechanism", offered)
     chosen = {key: value for key, value in top.items() if key not in ("trust", "mechanism", "estimator")}
     strict.table(chosen, place, known[estimator].options)
     options = {key: read(RECORD_OPTIONS[key], chosen[key], f"[{place}] {key}") for key in sorted(chosen)}
-    if reason := record_conflict(options, problem.bound is not None):
+    reason = record_conflict(options, problem.bound is not None)
+    reason = reason or sparse_conflict(known[estimator], mechanism, options, problem.dimension)
+    if reason:
         raise StudyError(f"[{place}] {reason}")
-    if "step" not in options and "rounds" in known[estimator].options and problem.model != "mean":
+    own = {"rounds", "sparsity"} & known[estimator].options == {"rounds"}  # sparse ones have a step from the law
+    if "step" not in options and own and problem.model != "mean":
         raise StudyError(f"[{place}] expected a step: 1 / (smoothness of the loss) is what theory asks for")
     return Arm(trust, mechanism, estimator, tuple(options.items()))
 

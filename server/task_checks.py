@@ -8,7 +8,7 @@ from protocol.arms import RECORD
 from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import DRAWN
-from protocol.record_terms import SUMS, UNITS, Bounded, width
+from protocol.record_terms import LINF, SUMS, UNITS, Bounded, width
 from protocol.shaping import SHAPED
 from protocol.strict import StudyError
 from protocol.terms import only_mechanism
@@ -16,6 +16,8 @@ from protocol.trust import Trust
 from server.mechanisms import CENTRAL as NOISE
 from server.mechanisms import discrete_gaussian
 from server.mechanisms.rounds import ROUNDS
+from server.mechanisms.selection_rounds import shared_rounds
+from server.mechanisms.selections import SELECTIONS
 from server.mechanisms.standard import noise_of
 
 
@@ -107,6 +109,9 @@ def check_records(task: Task) -> None:
     mechanism = only_mechanism(task)
     if task.trust is not Trust.CENTRAL:
         return
+    if mechanism.name in SELECTIONS:
+        _check_selection(task, mechanism)
+        return
     how, noise = Bounded.of(mechanism), ROUNDS.get(mechanism.name)
     if task.epsilon is None or task.delta is None or noise is None:
         raise ValueError(f"expected a mechanism out of {sorted(ROUNDS)} with epsilon and delta, got {mechanism.name!r}")
@@ -115,3 +120,14 @@ def check_records(task: Task) -> None:
     if how.kind == SUMS:
         multiplier = noise(task.epsilon, task.delta, how.rounds) / math.sqrt(how.rounds)
         discrete_gaussian.check_claim(task.epsilon, task.delta, width(task) * how.rounds, multiplier)
+
+
+
+def _check_selection(task: Task, mechanism: Mechanism) -> None:
+    """A selection needs sums bounded by coordinate, a step, and noise that keeps the claim over its rounds."""
+    how, sparsity, step = Bounded.of(mechanism), mechanism.get("sparsity"), mechanism.get("step")
+    if task.epsilon is None or sparsity is None or step is None or sparsity != int(sparsity) or not step > 0:
+        raise ValueError(f"expected an epsilon, a whole sparsity and a step > 0 of {mechanism.name}")
+    if how.kind != SUMS or how.norm != LINF or task.unit not in UNITS or task.round >= how.rounds > 1:
+        raise ValueError(f"expected sums bounded by coordinate, of records or holders, in a round below {how.rounds}")
+    shared_rounds(mechanism.name, task.epsilon, task.delta, int(sparsity), how.rounds, mechanism.get("split"))

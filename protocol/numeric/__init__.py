@@ -10,6 +10,7 @@ from protocol.numeric.gaussian_noise import gaussian_noise
 from protocol.numeric.priv_unit import priv_unit
 from protocol.numeric.priv_unit_gaussian import priv_unit_gaussian
 from protocol.numeric.terms import Parameters
+from protocol.numeric.unary import unary
 
 NUMERIC: dict[str, Callable[[Parameters], NumericChannel]] = {
     **{name: builder(name) for name in SCALARS},  # laplace, duchi, piecewise, hybrid
@@ -19,6 +20,8 @@ NUMERIC: dict[str, Callable[[Parameters], NumericChannel]] = {
     "priv-unit": priv_unit,
     "priv-unit-gaussian": priv_unit_gaussian,
 }
+# Randomisers of what a row of numbers says, not unbiased for the numbers: a vote for the largest one.
+VOTES: dict[str, Callable[[Parameters], NumericChannel]] = {"unary": unary}
 
 
 def numeric_channel(name: str, parameters: Parameters) -> NumericChannel:
@@ -32,6 +35,7 @@ def numeric_channel(name: str, parameters: Parameters) -> NumericChannel:
     >>> numeric_channel("piecewise", here).level <= 1
     True
     """
-    if name not in NUMERIC:
-        raise ValueError(f"expected a mechanism of numbers out of {sorted(NUMERIC)}, got {name!r}")
-    return NUMERIC[name](parameters)
+    known = {**NUMERIC, **VOTES}
+    if name not in known:
+        raise ValueError(f"expected a mechanism of numbers out of {sorted(known)}, got {name!r}")
+    return known[name](parameters)

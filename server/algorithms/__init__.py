@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from server.algorithms.descent import algorithm_2_convex, algorithm_2_strong, descent
 from server.algorithms.mean import algorithm_1, algorithm_3, mean, median_of_means
+from server.algorithms.sparse import algorithm_5, hard_thresholding
+from server.algorithms.sparse_local import two_phase, votes
 from server.algorithms.steps import Room, Steps
 
 ALGORITHMS: dict[str, Callable[[Room], Steps]] = {
@@ -14,4 +16,8 @@ ALGORITHMS: dict[str, Callable[[Room], Steps]] = {
     "descent": descent,
     "algorithm-2-convex": algorithm_2_convex,
     "algorithm-2-strong": algorithm_2_strong,
+    "hard-thresholding": hard_thresholding,
+    "algorithm-5": algorithm_5,
+    "two-phase": two_phase,
+    "votes": votes,
 }

@@ -46,9 +46,9 @@ def local_bound(room: Room, n: int, epsilon: Decimal, **parameters: Decimal) -> 
     unit = numeric_channel(room.arm.mechanism, {"epsilon": epsilon, "threshold": Decimal(1), **parameters})
     if threshold is None:
         moment, tail = assumed(room)
-        worst = unit.worst_mse / (1.0 if unit.norm == L2 else room.dimension)
+        worst = unit.worst_mse / (1.0 if unit.norm == L2 else unit.dimension)
         threshold = local_threshold(moment, tail, n, worst, shape)
-        threshold *= math.sqrt(room.dimension) if unit.norm == L2 else 1.0
+        threshold *= math.sqrt(unit.dimension) if unit.norm == L2 else 1.0
     return Bounded(rounded(threshold), unit.norm, shape)
 
 

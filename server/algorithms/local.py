@@ -22,13 +22,13 @@ def local_task(
     theta: Floats | None = None,
     round: int = 0,
     rows: range | None = None,
-    coordinates: Runs | None = None,
+    only: Runs | None = None,
     epsilon: Decimal | None = None,
     how: Bounded | None = None,
 ) -> Task:
     """A task for n holders, each of whom bounds its contribution and randomises it at `epsilon` (None: the arm's)."""
     level = room.epsilon if epsilon is None else epsilon
     assert level is not None
-    more = local_parameters(room, room.dimension if coordinates is None else coordinates.count)
+    more = local_parameters(room, room.dimension if only is None else only.count)
     how = how or local_bound(room, n, level, **more)
-    return room.task(how, theta=theta, round=round, rows=rows, coordinates=coordinates, epsilon=level, **more)
+    return room.task(how, theta=theta, round=round, rows=rows, only=only, epsilon=level, **more)

@@ -87,11 +87,14 @@ class Room:
         theta: Floats | None = None,
         round: int = 0,
         rows: range | None = None,
-        coordinates: Runs | None = None,
+        only: Runs | None = None,
         epsilon: Decimal | None = None,
         **more: Decimal,
     ) -> Task:
-        """A task for some of the rows; `epsilon` for one at a part of the arm's level, `more` parameters."""
+        """A task for some of the rows, and for `only` some coordinates; `epsilon` for one at a part of the arm's level.
+
+        `more` are parameters of the mechanism.
+        """
         level = self.epsilon if epsilon is None else epsilon
         trust = self.arm.trust
         assert trust is not None
@@ -109,7 +112,7 @@ class Room:
             round=round,
             rows=None if rows is None or len(rows) == self.n else Runs.of(rows),
             theta=None if theta is None else np.ascontiguousarray(theta),
-            coordinates=coordinates,
+            coordinates=only,
         )
         if trust is not Trust.CENTRAL or how is None or how.kind == ROWS:
             return task
