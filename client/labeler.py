@@ -19,7 +19,7 @@ from client.policy import Policy
 from client.record_choice import execute, understand_records
 from client.record_payloads import AskedRecords
 from client.rows import Rows, answerable, check_groups
-from client.sources import ProblemUnknown, RecordSource, Source
+from client.sources import Facts, ProblemUnknown, RecordSource, Source
 from protocol.codec import decode_task, encode_refusal, encode_reply, encode_report, identity
 from protocol.errors import WireError
 from protocol.messages import Code, Coins, Refusal, Report, Runs, Task
@@ -147,7 +147,8 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
     possible = allowed(task, choices, node.policy, node.source, facts, rows)
     draws = partial(node.draws, task)
     asked = [_asked(task, choice, rows, node, draws) for choice in choices]
-    charges = [_charge(task, task_id, choice, node.coins) for choice in choices]
+    run = _run(task, facts, rows)
+    charges = [_charge(task, task_id, choice, node.coins, run) for choice in choices]
 
     def draw(way: int, places: Fresh, fresh: Fresh) -> Symbols:
         return asked[way].at(places).randomized(fresh)
@@ -166,7 +167,15 @@ def _asked(task: Task, choice: Choice, rows: Rows, node: Node, draws: Callable[[
     return ASKED[task.problem.kind](task, choice, rows, cast(Source, node.source), node.features, draws)
 
 
-def _charge(task: Task, task_id: bytes, choice: Choice, coins: Coins) -> Charge:
+def _run(task: Task, facts: Facts | None, rows: Rows) -> bytes | None:
+    """What names the run that these rows pay for together: other rows, as of a file that grew, pay anew."""
+    run = run_of(task)
+    if run is None or facts is None:
+        return run
+    return identity(run + rows.tobytes() + b"".join(facts.identities))
+
+
+def _charge(task: Task, task_id: bytes, choice: Choice, coins: Coins, run: bytes | None) -> Charge:
     return Charge(
         task=task_id,
         place=task.study + f" {task.n} {task.first_repetition} {task.repetitions} ".encode(),
@@ -177,7 +186,7 @@ def _charge(task: Task, task_id: bytes, choice: Choice, coins: Coins) -> Charge:
         delta=task.delta,
         channel=choice.channel,
         coins=coins,
-        run=run_of(task),
+        run=run,
         round=task.round,
     )
 
