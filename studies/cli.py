@@ -20,6 +20,7 @@ examples:
   halftruth data split votes.csv --nodes 4 --out nodes
   halftruth federate nodes/server --nodes nodes --trust local --epsilon 1
   halftruth plan --error 0.1 --epsilon 1 --trust local
+  halftruth real data --only parties
   halftruth ledger show state/ledger.sqlite
   halftruth node --config node.toml
 

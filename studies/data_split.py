@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trust", choices=trusts, default=Trust.LOCAL.label, help="what nodes answer (local)")
     parser.add_argument("--unit", choices=list(UNITS), default=Unit.LABEL.label, help="what a claim protects (label)")
     parser.add_argument("--cap", metavar="M", help="for --unit labeler: M labels of each labeler count")
-    parser.add_argument("--label-cap", metavar="E", help="epsilon of a label in total, or unlimited (1)")
+    parser.add_argument("--label-cap", metavar="E", help="epsilon of a label, or a ranking, in total, or unlimited (1)")
     parser.add_argument("--labeler-cap", metavar="E", help="for --unit labeler: the same of a labeler (1)")
     parser.add_argument("--public-data", action="store_true", help="the labels are no secret")
     parser.add_argument("--ties-public", action="store_true", help="it is no secret which answers are ties")

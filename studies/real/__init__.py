@@ -10,7 +10,7 @@ from studies.terminal import printable
 HEADS = "| accuracy | log-loss |"
 EXAMPLES = """\
 examples:
-  halftruth real data                          the studies that come along, all of them: hours
+  halftruth real data                          the studies that come along, all of them: an hour
   halftruth real data --only parties --seeds 3
   halftruth real data --study mine.toml
 
@@ -33,6 +33,7 @@ def main(args: argparse.Namespace) -> int:
     """Print one Markdown table a study: exit code 0 done, 1 a fit failed; StudyError is wrong use."""
     from server.estimators.newton import EstimationError
     from studies.real.evaluate import line
+    from studies.real.files import require_files
     from studies.real.study_file import load_real_study, shipped
     from studies.real.tables import measured, verdict
 
@@ -42,7 +43,10 @@ def main(args: argparse.Namespace) -> int:
     if args.seeds is not None and args.seeds < 2:
         raise StudyError(f"--seeds: expected at least 2, for a standard error, got {args.seeds}")
     paths = args.study or [known[name] for name in args.only or known]
-    for study in [load_real_study(path, args.folder) for path in paths]:
+    studies = [load_real_study(path, args.folder) for path in paths]
+    for study in studies:
+        require_files(study)
+    for study in studies:
         try:
             heads = study.heads
             print(f"\n{printable(study.name)}\n\n| {' | '.join(heads)} {HEADS}\n" + "|---" * (len(heads) + 2) + "|")

@@ -20,6 +20,16 @@ from studies.real.study import RealStudy, Vectors
 from studies.terminal import printable
 
 
+def require_files(study: RealStudy) -> None:
+    """Raise StudyError unless the files that a study names are there."""
+    vectors = None if study.vectors is None else study.vectors.file
+    named = {"[data] file": study.data.file, "[data] features": study.data.features, "[vectors] file": vectors}
+    for key, path in named.items():
+        if path is not None and not path.is_file():
+            got = "got a folder" if path.is_dir() else "found none"
+            raise StudyError(f"{study.name}: {key}: expected the file {path}, {got}: is FOLDER the folder of the data?")
+
+
 def read(study: RealStudy, asked: RankingAs | None) -> Table:
     """The table of a study's file, with what is asked of its rankings. Raises StudyError that names the place."""
     try:

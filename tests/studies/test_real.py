@@ -203,12 +203,13 @@ def test_a_study_of_one_s_own(folder: Path, capsys: pytest.CaptureFixture[str]) 
             "[expect 1] than: expected the cells of a line",
         ),
         (COMPARISONS, "epsilon = 2.5, cap", "epsilon = 2.5, cup", "[expect 1 than] unknown key 'cup'"),
-        (COMPARISONS, "votes.csv", "nowhere.csv", "nowhere.csv"),
+        (COMPARISONS, "votes.csv", "nowhere.csv", "mine: [data] file: expected the file"),
         (RANKINGS, '"pairs:2"]', '"pears:2"]', "[data] ranking_as: expected top, pair or pairs:M"),
         (RANKINGS, "rr-mle", "one-step", "[way 2] estimator: expected one of"),
         (RANKINGS, ', ranking_as = ["top"] }', " }", "[way 2] mechanism: expected one for local top choices only"),
         (RANKINGS, '"wide"', '"broad"', "[data] ranking: expected one of"),
         (VECTORS, '"side"', '"winner"', "votes.csv, line 2, field winner: expected one of"),
+        (VECTORS, '"v.npz"', '"w.npz"', "mine: [vectors] file: expected the file"),
         (VECTORS, '"name"]', '"nome"]', "expected the array 'nome'"),
         (VECTORS, '["turn", "item_b"]', '["item_b"]', "[vectors] items, item_a, item_b: expected as many names"),
         (VECTORS, '["turn", "item_b"]', '["term", "item_b"]', "expected the column 'term'"),
@@ -228,6 +229,7 @@ def test_wrong_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in (
         (["--only", "beans", "--seeds", "1"], "--seeds: expected at least 2"),
         (["--only", "peas"], "--only: expected one of beans, breadwheat, embedding, judges, parties, workers"),
+        (["--only", "beans"], "is FOLDER the folder of the data?"),
         (["--study", str(folder / "none.toml")], "none.toml: expected a study file, found none"),
     ):
         assert cli(["real", str(folder), *words]) == 2
