@@ -127,6 +127,8 @@ class Symmetric(Family):
 
     def inside(self, k: int, low: float, high: float) -> float:
         """E[Y^k; low <= Y <= high], exactly 0 for odd k where low = -high."""
+        if k % 2 and low == -high:
+            return 0.0
         return self._up_to(k, high) - self._up_to(k, low)
 
     def _up_to(self, k: int, y: float) -> float:
