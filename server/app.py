@@ -11,6 +11,7 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, Context, Message, MessageType, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
+from protocol.counting import counted
 from protocol.messages import Task
 from protocol.runconfig import BUNDLE_ARRAY, BUNDLE_RECORD, RunConfig, read
 from protocol.store import FeatureStore
@@ -65,8 +66,14 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
     with curator(config, environment) as noise:
         server = Server(FeatureStore(study.seed), study.seed, noise)
         check = complete if exchange.strict else accept
+
+        def ask(tasks: list[bytes]) -> list[bytes]:
+            replies = exchange.ask(tasks)
+            delivery.heard(f"{cell_name(cell)}: {counted(len(tasks), 'task')} answered")
+            return replies
+
         for cell in missing:
-            asked = (exchange.ask, server, check)
+            asked = (ask, server, check)
             outcomes = play(study, cell, *asked) if task is None else play_task(study, task, *asked)
             delivery.deliver(study, cell, list(outcomes))
             _log.info("%s: messages so far: %s", cell_name(cell), exchange.describe())

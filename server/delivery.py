@@ -2,6 +2,7 @@
 
 import os
 import struct
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from protocol.study import Cell, Study
 from server.outcome import Outcome
 from server.outcome_record import DONE, FAILED, LONGEST_LINE, cell_name, encode, log_lines
 
-DONE_FILE, FAILED_FILE, TRANSCRIPT_FILE = "done", "failed.txt", "transcript.bin"
+DONE_FILE, FAILED_FILE, TRANSCRIPT_FILE, ROUNDS_FILE = "done", "failed.txt", "transcript.bin", "rounds.txt"
 
 
 class Delivery(Protocol):
@@ -19,6 +20,9 @@ class Delivery(Protocol):
 
     def has(self, cell: Cell) -> bool:
         """Whether a cell is there already."""
+
+    def heard(self, words: str) -> None:
+        """A round was answered: a sign of life, in a line."""
 
     def deliver(self, study: Study, cell: Cell, outcomes: Sequence[Outcome]) -> None:
         """Leave the outcomes of a cell, whole or not at all."""
@@ -32,13 +36,21 @@ class Delivery(Protocol):
 
 @dataclass(frozen=True)
 class ToFolder:
-    """One file a cell, renamed into place; last a file `done`, or `failed.txt` with the reason."""
+    """One file a cell, renamed into place; last a file `done`, or `failed.txt` with the reason.
+
+    `rounds.txt` grows by a line a round: seconds since 1970, and what was said.
+    """
 
     folder: Path
 
     def has(self, cell: Cell) -> bool:
         """Whether the cell's file is there."""
         return self._path(cell).exists()
+
+    def heard(self, words: str) -> None:
+        """Append a line."""
+        with (self.folder / ROUNDS_FILE).open("a", encoding="utf-8") as file:
+            file.write(f"{time.time():.3f} {words}\n")
 
     def deliver(self, study: Study, cell: Cell, outcomes: Sequence[Outcome]) -> None:
         """Write the cell's file."""
@@ -73,6 +85,10 @@ class ToLog:
     def has(self, cell: Cell) -> bool:
         """A log is not read."""
         return False
+
+    def heard(self, words: str) -> None:
+        """Write a line."""
+        self.write(words)
 
     def deliver(self, study: Study, cell: Cell, outcomes: Sequence[Outcome]) -> None:
         """Write the cell's lines."""

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from protocol.study import Cell
+from server.delivery import ROUNDS_FILE
 from server.outcome_record import Lines, parse_cell
 from studies.flower.ending import PROC, carriers
 from studies.flower.flwr_command import COMPLETED, SuperLink
@@ -31,7 +32,7 @@ def follow_folder(
     Flower calls the run finished too early, or nothing is heard for `patience` seconds.
     """
     seen: set[str] = set()
-    clock = _Clock(patience)
+    clock, rounds, said = _Clock(patience), outcomes / ROUNDS_FILE, 0
     over = False
     while not over:
         over = (
@@ -42,6 +43,9 @@ def follow_folder(
                 seen.add(path.name)
                 yield parse_cell(path.stem), path.read_text("utf-8").splitlines()
                 clock.heard()
+        if rounds.exists() and (size := rounds.stat().st_size) > said:
+            said = size
+            clock.heard()
         if not over:
             processes.check()
             clock.check()
@@ -64,8 +68,8 @@ def follow_log(link: SuperLink, run: str, patience: float) -> Generator[Records]
     while True:
         for line in _printed(link, run, clock):
             found = lines.feed(line)
+            clock.heard()
             if found is not None:
-                clock.heard()
                 yield found
         if lines.done or lines.failed or link.status(run)[0].startswith("finished:"):
             if lines.failed:

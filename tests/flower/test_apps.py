@@ -108,7 +108,7 @@ def test_finished_cells_are_not_asked_again(grid: Any, virtual: Virtual, outcome
     assert room.pulls == len(cells(study, 2)) - 1
     assert (outcomes / f"{cell_name(first)}.jsonl").read_text("utf-8") == "kept\n"
     assert sorted(path.name for path in outcomes.iterdir()) == sorted(
-        [*(f"{cell_name(cell)}.jsonl" for cell in cells(study, 2)), "done"]
+        [*(f"{cell_name(cell)}.jsonl" for cell in cells(study, 2)), "done", "rounds.txt"]
     )
 
 
@@ -120,7 +120,8 @@ def test_cells_that_the_configuration_calls_finished_are_not_asked(grid: Any, vi
     start(room, config)
     _, *asked, _ = cells(study, 2)
     assert len(asked) == 2 and room.pulls == 2
-    assert {path.name for path in outcomes.iterdir()} == {"done", *(f"{cell_name(cell)}.jsonl" for cell in asked)}
+    left = {path.name for path in outcomes.iterdir()}
+    assert left == {"done", "rounds.txt", *(f"{cell_name(cell)}.jsonl" for cell in asked)}
 
 
 def test_a_transcript_holds_every_byte_that_arrived_and_no_clear_symbol_of_a_local_arm(

@@ -34,6 +34,16 @@ def test_a_cell_is_in_the_folder_whole_or_not_at_all(tmp_path: Path, monkeypatch
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == [f"{cell_name(CELL)}.jsonl"]
 
 
+def test_a_folder_and_a_log_tell_of_every_round(tmp_path: Path) -> None:
+    folder, lines = ToFolder(tmp_path), list[str]()
+    for words in ("first round", "second round"):
+        folder.heard(words)
+        ToLog(lines.append).heard(words)
+    told = [line.split(" ", 1) for line in (tmp_path / "rounds.txt").read_text("utf-8").splitlines()]
+    assert [words for _, words in told] == lines == ["first round", "second round"]
+    assert float(told[0][0]) <= float(told[1][0])
+
+
 def test_a_log_holds_exact_lines_and_readable_ones() -> None:
     lines: list[str] = []
     log = ToLog(lines.append)
