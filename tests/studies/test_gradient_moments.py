@@ -12,6 +12,8 @@ from studies.gradient_moments import gradient_moment, mean_gradient_bound
 from studies.truth_records import RecordTruth, sparse_weights
 
 ROOT = "1.7320508075688772"
+# Averages over rows have a standard deviation of 0.30 to 0.41 %: six of them, false alarm 2e-9 for each of 6 tests.
+ROWS_OFF = 0.025
 # tail -> index of Pareto's law, which is 1 + tail + 0.1
 INDEX = {0.5: "1.6", 0.9: "2"}
 
@@ -51,21 +53,21 @@ def test_the_bound_for_labels() -> None:
 
 @pytest.mark.parametrize("tail", INDEX)
 def test_one_coordinate_by_quadrature(tail: float) -> None:
-    """E|x|^q M((w - w*) x) over uniform x at the ends of the ball. Rows of x: 2 % is 6 standard deviations or more."""
+    """E|x|^q M((w - w*) x) over uniform x at the ends of the ball. An average over rows is off by 0.41 % (sd) at most."""
     features, law, q = Law.parse("uniform(0, 2)"), noise(tail), 1 + tail
     truth = RecordTruth("linear", 1, features, np.array([0.5]), noise=law, seed=3)
     exact = max(
         quad(lambda x, at=at: x**q * law.moment_about((at - 0.5) * x, q) / 2, 0, 2, epsrel=1e-9)[0]
         for at in (-2.0, 2.0)
     )
-    assert gradient_moment(truth, tail, 2.0) == pytest.approx(exact, rel=0.02)
+    assert gradient_moment(truth, tail, 2.0) == pytest.approx(exact, rel=ROWS_OFF)
 
 
 @pytest.mark.parametrize(("tail", "expected"), [(0.5, 24.96), (0.9, 50.69)])
 def test_the_largest_moment_over_a_ball(tail: float, expected: float) -> None:
-    """Five uniform features in a ball of radius 2, by two seeds; at least its value against the weights, at -2 w*."""
+    """Five uniform features in a ball of radius 2, against another seed's rows; at least the value at w = -2 w*."""
     found = gradient_moment(dense(tail), tail, 2.0)
-    assert found == pytest.approx(expected, rel=0.02)
+    assert found == pytest.approx(expected, rel=ROWS_OFF)
     rows, grid = dense(tail).rows, np.linspace(-12, 12, 241)
     moments = [noise(tail).moment_about(t, 1 + tail) for t in grid.tolist()]
     against = np.interp(rows @ np.full(5, -3 / math.sqrt(5)), grid, moments)
@@ -75,7 +77,7 @@ def test_the_largest_moment_over_a_ball(tail: float, expected: float) -> None:
 @pytest.mark.parametrize(("tail", "expected"), [(0.5, 13.15), (0.9, 17.34)])
 def test_moments_at_one_place(tail: float, expected: float) -> None:
     """At w = 0 a moment depends on the weights' support alone, whatever the dimension."""
-    assert gradient_moment(sparse(tail), tail, 0.0) == pytest.approx(expected, rel=0.02)
+    assert gradient_moment(sparse(tail), tail, 0.0) == pytest.approx(expected, rel=ROWS_OFF)
 
 
 @pytest.mark.parametrize(("tail", "often"), [(0.5, 18.22), (0.9, 39.61)])
