@@ -36,11 +36,12 @@ _SPARSE = frozenset({"sparsity", "rounds", "step", "project"})
 _LOCAL = frozenset({"threshold", "shape", "coordinates"})
 RECORD_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (None, "zero"): Known(models=_MODELS),
-    (Trust.CLEAR, "mean"): Known(models=_MEAN),
+    (Trust.CLEAR, "mean"): Known(frozenset({"threshold", "shape"}), _MEAN),
+    (Trust.CLEAR, "median-of-means"): Known(frozenset({"groups"}), _MEAN),
     (Trust.CLEAR, "descent"): Known(_DESCENT, _MODELS),
     (Trust.CENTRAL, "mean"): Known(_BOUND, _MEAN),
     (Trust.CENTRAL, "algorithm-1"): Known(models=_MEAN),
-    (Trust.CENTRAL, "algorithm-3"): Known(models=_MEAN),
+    (Trust.CENTRAL, "algorithm-3"): Known(frozenset({"groups", "shape", "threshold"}), _MEAN),
     (Trust.CENTRAL, "median-of-means"): Known(_BOUND | {"groups"}, _MEAN),
     (Trust.CENTRAL, "descent"): Known(_BOUND | _DESCENT, _MODELS),
     (Trust.CENTRAL, "algorithm-2-convex"): Known(frozenset({"rounds", "step", "project"}), _MODELS),

@@ -3,18 +3,20 @@
 import math
 from collections.abc import Generator
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 
 from protocol.coins import normal
 from protocol.messages import Task
-from protocol.record_terms import TRUNCATE, Bounded
+from protocol.record_terms import CLIP, TRUNCATE, Bounded, bounded
+from protocol.strict import StudyError
 from protocol.trust import Trust
 from server.aggregators.base import median_rows
 from server.aggregators.median_of_means import runs
 from server.algorithms.bounds import FAILURE, assumed, central_bound, noise_multiplier, rounded
 from server.algorithms.local import local_task
-from server.algorithms.steps import Floats, Found, Room, Steps
+from server.algorithms.steps import Floats, Found, Room, Steps, mean_of_rows
 from server.evidence import Heard
 from server.mechanisms.composition import split
 from server.thresholds import group_threshold, groups_count
@@ -28,11 +30,12 @@ def mean(room: Room) -> Steps:
     Source: Tao, Wu, Cheng, Wang 2022, Algorithm 1; with clipping, the analytic Gaussian mechanism and a threshold that
     minimises the error: derived, see docs/HEAVY_TAILS.md.
     """
-    if room.arm.trust is Trust.CENTRAL:
-        task = room.task(central_bound(room, room.n))
-    else:
-        task = room.task() if room.arm.trust is Trust.CLEAR else local_task(room, room.n)
-    (heard,) = yield [task]
+    if room.arm.trust is Trust.CLEAR:
+        values = yield from clear_values(room)
+        return found(-np.stack([mean_of_rows(each) for each in values]))
+    (heard,) = yield [
+        room.task(central_bound(room, room.n)) if room.arm.trust is Trust.CENTRAL else local_task(room, room.n)
+    ]
     return found(-room.means(heard))
 
 
@@ -51,7 +54,7 @@ def algorithm_3(room: Room) -> Steps:
     """Algorithm 3 as printed: the median, by coordinate, of the means of m groups, and noise on it.
 
     m = ceil(4 log(2d / xi)) groups; Gaussian noise of sensitivity 2 tau sqrt(d) / g, g the size of the smallest group.
-    In simulation only: no exact noise is made for a median.
+    `groups`, `shape` and `threshold` can be said otherwise. In simulation only: no exact noise is made for a median.
 
     Guarantee: (epsilon, delta); unit and neighbours as `mean`.
     Source: Tao, Wu, Cheng, Wang 2022, Algorithm 3; groups of unequal size: derived, see docs/HEAVY_TAILS.md.
@@ -61,7 +64,7 @@ def algorithm_3(room: Room) -> Steps:
 
 def groups_then_noise(room: Room) -> Steps:
     """What `algorithm_3` does, with the noise of the arm's mechanism."""
-    cut = runs(room.n, groups_count(room.dimension, FAILURE, room.n))
+    cut = runs(room.n, min(room.n, room.whole("groups", groups_count(room.dimension, FAILURE, room.n))))
     how = printed_bound(room, room.n, len(cut))
     means = yield from group_means(room, cut, how, None, 0)
     return found(-noisy_median(room, means, cut, how, 0))
@@ -71,28 +74,59 @@ def median_of_means(room: Room) -> Steps:
     """The median, by coordinate, of noisy means of groups: each group's sum is released by itself.
 
     A row is in one group, so all releases together cost what one does, and the median is free. The noise of the result
-    is 1.25 sqrt(m) / m of what Algorithm 3 adds. `groups` is 2f + 2 where f holders lie, an even number.
+    is 1.25 sqrt(m) / m of what Algorithm 3 adds. `groups` is 2f + 2 where f holders lie, an even number. In clear there
+    is no noise.
 
     Guarantee: (epsilon, delta) by parallel composition; unit and neighbours as `mean`.
     Source: derived, see docs/HEAVY_TAILS.md.
     """
     count = room.whole("groups", groups_count(room.dimension, FAILURE, room.n))
     cut = runs(room.n, min(count, room.n))
+    if room.arm.trust is Trust.CLEAR:
+        values = yield from clear_values(room)
+        means = np.stack([[mean_of_rows(each[part.start : part.stop]) for each in values] for part in cut])
+        return found(-medians(means))
     how = central_bound(room, min(map(len, cut)))
     heard = yield [room.task(how, rows=part) for part in cut]
     means = np.stack([room.means(each) for each in heard])
-    return found(-np.stack([median_rows(means[:, index]) for index in range(means.shape[1])]))
+    return found(-medians(means))
+
+
+def clear_values(room: Room) -> Generator[list[Task], list[Heard], list[Floats]]:
+    """Contributions as they are, (n, d) a repetition; bounded where the arm says a threshold, a number."""
+    given, shape = number_only(room), room.word("shape", CLIP)
+    (heard,) = yield [room.task()]
+    assert heard.collected.values is not None
+    if given is None:
+        return list(heard.collected.values)
+    return [bounded(values, Bounded(given, shape=shape)) for values in heard.collected.values]
+
+
+def number_only(room: Room) -> float | None:
+    """The threshold that the arm says, where there is no rule for one. Raises StudyError for a rule."""
+    value = room.arm.get("threshold")
+    if isinstance(value, Decimal):
+        return float(value)
+    if value is not None:
+        raise StudyError(f"{room.arm.name}: expected a number as threshold, got {value!r}: there are no rules here")
+    return None
+
+
+def medians(means: Floats) -> Floats:
+    """Medians by coordinate of group means (groups, repetitions, d)."""
+    return np.stack([median_rows(means[:, index]) for index in range(means.shape[1])])
 
 
 def printed_bound(room: Room, n: int, groups: int, rounds: int = 1) -> Bounded:
-    """tau of Algorithm 3 for n records, truncated to zero, in each of `rounds` releases that share the claim."""
+    """tau of Algorithm 3, by default truncated to zero, in each of `rounds` releases that share the claim."""
     assert room.epsilon is not None and room.delta is not None
     moment, tail = assumed(room)
     level, failing = float(room.epsilon), float(room.delta)
     if rounds > 1:
         level, failing = split(room.epsilon, room.delta, rounds)
-    threshold = group_threshold(moment, tail, n, level, failing, room.dimension, groups)
-    return Bounded(rounded(room.number("threshold", threshold)), shape=TRUNCATE, rounds=rounds)
+    given = number_only(room)
+    threshold = group_threshold(moment, tail, n, level, failing, room.dimension, groups) if given is None else given
+    return Bounded(rounded(threshold), shape=room.word("shape", TRUNCATE), rounds=rounds)
 
 
 def group_means(
