@@ -53,7 +53,7 @@ def test_the_bound_for_labels() -> None:
 
 @pytest.mark.parametrize("tail", INDEX)
 def test_one_coordinate_by_quadrature(tail: float) -> None:
-    """E|x|^q M((w - w*) x) over uniform x at the ends of the ball. An average over rows is off by 0.41 % (sd) at most."""
+    """E|x|^q M((w - w*) x) over uniform x at the ends of the ball, against an average over rows of x."""
     features, law, q = Law.parse("uniform(0, 2)"), noise(tail), 1 + tail
     truth = RecordTruth("linear", 1, features, np.array([0.5]), noise=law, seed=3)
     exact = max(
