@@ -171,7 +171,154 @@ def means(file: str, repetitions: int, out: Path, **wanted: Iterable[str]) -> li
     return apart
 
 
+def arm_of_local(row: Row) -> Arm:
+    """A mechanism and shape, at the threshold that is best for truncation in the worst case."""
+    threshold, tail = Decimal(1), float(row["tail"])
+    mechanism = {"pm": "piecewise", "gauss": "gaussian"}.get(row["mechanism"], row["mechanism"])
+    level = {"epsilon": Decimal(row["epsilon"]), "delta": DELTA, "threshold": threshold, "dimension": Decimal(1)}
+    if mechanism != "gaussian":
+        level.pop("delta")
+    worst = numeric_channel(mechanism, level).worst_mse
+    best = local_threshold(moment(tail), tail, int(row["n"]), worst, "truncate")
+    shape = {"trunc": "truncate"}.get(row["shape"], row["shape"])
+    arm = {"trust": "local", "estimator": "mean", "mechanism": mechanism, "shape": shape}
+    return {**arm, "threshold": decimal(f"{best:.12g}", "")}
+
+
+def local_means(repetitions: Mapping[str, int], out: Path, **wanted: Iterable[str]) -> list[float]:
+    """Compare rows of the table of holders who trust nobody."""
+    apart: list[float] = []
+    for rows in settings(table("heavy_local.csv", **wanted), "tail", "epsilon", "n"):
+        found = play(rows[0], [arm_of_local(row) for row in rows], repetitions[rows[0]["n"]], out)
+        apart += compare(rows, found)
+    return apart
+
+
+BOUNDED = {"trust": "central", "estimator": "descent"}
+ARMS_OF_DESCENT: dict[str, Arm] = {
+    "ERM_ols": {"trust": "clear", "estimator": "descent", "rounds": 100, "average": "last", "project": "none"},
+    "A2_sc_paper": {"trust": "central", "estimator": "algorithm-2-strong"},
+    "sc_truncmean_analytic": {**BOUNDED, "batches": "disjoint", "average": "last", "shape": "truncate"},
+    "sc_clipmean_analytic": {**BOUNDED, "batches": "disjoint", "average": "last"},
+    "A2_cvx_paper_avg": {"trust": "central", "estimator": "algorithm-2-convex"},
+    "cvx_truncmean_gdp_last": {**BOUNDED, "average": "last", "shape": "truncate"},
+    "cvx_clipmean_gdp_last": {**BOUNDED, "average": "last"},
+    "cvx_clipmean_gdp_avg": BOUNDED,
+}
+GRADIENT_MOMENTS = {"0.5": "18.22", "0.9": "39.61"}  # that the prototype took; Monte Carlo
+
+
+def descents(repetitions: int, out: Path, **wanted: Iterable[str]) -> list[float]:
+    """Compare rows of the table of private regression: d = 5, 20 rounds, epsilon = 1, steps of 1/4."""
+    apart: list[float] = []
+    weights = [Decimal(f"{1 / math.sqrt(5):.16f}")] * 5
+    problem = {"model": "linear", "dimension": 5, "bound": 2, "theta": weights}
+    law = {"features": "uniform(0, 1.7320508075688772)"}
+    for rows in settings(table("heavy_descent.csv", **wanted), "tail", "n"):
+        tail = rows[0]["tail"]
+        noise = {"noise": f"centred {pareto(float(tail)).describe}", "moment": GRADIENT_MOMENTS[tail]}
+        arms = [{"step": Decimal("0.25"), "rounds": 20, **ARMS_OF_DESCENT[row["row"]]} for row in rows]
+        found = play({**rows[0], "epsilon": "1.0"}, arms, repetitions, out, problem=problem, **law, **noise)
+        for row, values in zip(rows, found, strict=True):
+            if row["row"] == "ERM_ols":
+                medians_agree(row, values, least_squares(row, repetitions))
+        kept = [pair for pair in zip(rows, found, strict=True) if pair[0]["row"] != "ERM_ols"]
+        apart += compare([row for row, _ in kept], [values for _, values in kept])
+    return apart
+
+
+def least_squares(row: Row, repetitions: int) -> Values:
+    """Excess risks of least squares without privacy, by numpy."""
+    coins, n, index = np.random.default_rng(int(row["n"])), int(row["n"]), float(row["tail"]) + 1.1
+    metric, excess = 0.25 * np.eye(5) + 0.75, []
+    for _ in range(repetitions):
+        x, noise = coins.uniform(0, math.sqrt(3), (n, 5)), coins.pareto(index, n) + 1 - index / (index - 1)
+        gap = np.linalg.lstsq(x, noise, rcond=None)[0]
+        excess.append(gap @ metric @ gap / 2)
+    return np.array(excess)
+
+
+def medians_of_groups(repetitions: int, out: Path, **wanted: Iterable[str]) -> list[float]:
+    """Compare where noise is added: to each group's mean, or to their median. Thresholds by what noise is left."""
+    apart: list[float] = []
+    for rows in settings(table("heavy_medians.csv", **wanted), "dimension"):
+        dimension, groups = int(rows[0]["dimension"]), int(rows[0]["groups"])
+        setting = {**rows[0], "n": "8000", "epsilon": "1"}
+        known = curator(setting, dimension)
+
+        def best(factor: float, known: tuple[float, float, int, float] = known) -> Decimal:
+            return decimal(f"{mse_threshold(*known[:3], known[3] * factor):.12g}", "")
+
+        analytic = {"trust": "central", "mechanism": "gaussian", "groups": groups}
+        after = {**analytic, "estimator": "algorithm-3", "shape": "clip", "threshold": best(groups)}
+        spread = math.sqrt(math.pi / 2 * groups)  # of a median of groups, per noise of the whole mean
+        before = {**analytic, "estimator": "median-of-means", "threshold": best(spread)}
+        apart += compare(
+            rows, play(setting, [after, before, central()], repetitions, out, problem={"dimension": dimension})
+        )
+    return apart
+
+
 def test_means_in_one_dimension(tmp_path: Path) -> None:
     apart = means("heavy_mean.csv", 100, tmp_path, tail=["0.5"], epsilon=["", "1.0"], n=["1000"])
     assert len(apart) == 11
+    judge(apart)
+
+
+def test_means_in_five_dimensions(tmp_path: Path) -> None:
+    apart = means("heavy_dimensions.csv", 40, tmp_path, tail=["0.9"], dimension=["5"], epsilon=["", "1.0"], n=["2000"])
+    assert len(apart) == 8
+    judge(apart)
+
+
+def test_means_of_holders_who_trust_nobody(tmp_path: Path) -> None:
+    apart = local_means({"1000": 200}, tmp_path, tail=["0.9"], epsilon=["4.0"], n=["1000"])
+    assert len(apart) == 10
+    judge(apart)
+
+
+def test_descents(tmp_path: Path) -> None:
+    rows = [row for row in ARMS_OF_DESCENT if row != "ERM_ols"]
+    apart = descents(10, tmp_path, tail=["0.5"], n=["4000"], row=rows)
+    assert len(apart) == 7
+    judge(apart)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tail", ["0.2", "0.5", "0.9"])
+def test_all_means_in_one_dimension(tail: str, tmp_path: Path) -> None:
+    apart = means("heavy_mean.csv", 300, tmp_path, tail=[tail])
+    assert len(apart) == 145
+    judge(apart)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tail", ["0.2", "0.5", "0.9"])
+def test_all_means_of_holders_who_trust_nobody(tail: str, tmp_path: Path) -> None:
+    apart = local_means({"1000": 200, "10000": 200, "100000": 100}, tmp_path, tail=[tail])
+    assert len(apart) == 90
+    judge(apart)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tail", ["0.5", "0.9"])
+@pytest.mark.parametrize("dimension", ["5", "20"])
+def test_all_means_in_several_dimensions(tail: str, dimension: str, tmp_path: Path) -> None:
+    apart = means("heavy_dimensions.csv", 100, tmp_path, tail=[tail], dimension=[dimension])
+    assert len(apart) == 45
+    judge(apart)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", ["4000", "16000", "40000"])
+def test_all_descents(n: str, tmp_path: Path) -> None:
+    apart = descents(100, tmp_path, n=[n])
+    assert len(apart) == 14
+    judge(apart)
+
+
+@pytest.mark.slow
+def test_noise_before_or_after_a_median(tmp_path: Path) -> None:
+    apart = medians_of_groups(150, tmp_path)
+    assert len(apart) == 6
     judge(apart)
