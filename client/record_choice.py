@@ -9,6 +9,7 @@ from protocol.numeric import numeric_channel
 from protocol.record_arms import RECORD_CENTRAL
 from protocol.record_terms import FLAGS, SUMS, UNITS, Bounded, numeric_parameters, sum_exponent, width
 from protocol.terms import only_mechanism
+from protocol.threshold_grid import ThresholdGrid
 from protocol.trust import SIGHT, Trust
 
 LARGEST_THETA = 1e100
@@ -74,10 +75,14 @@ def _local(task: Task, mechanism: Mechanism) -> Choice:
     channel = numeric_channel(mechanism.name, numeric_parameters(mechanism))
     if channel.dimension != width(task):
         raise ValueError(f"expected a channel for {width(task)} coordinates, got one for {channel.dimension}")
+    if ThresholdGrid.of(mechanism) is not None and mechanism.get("threshold") != 1:
+        raise ValueError("expected a threshold of 1 for bits")
     assert task.epsilon is not None
     if channel.level > task.epsilon or (channel.delta or 0) > (task.delta or 0):
         raise ValueError("expected a channel within its level")
-    return Choice(mechanism, numeric=channel, bounded=Bounded.of(mechanism, channel.norm))
+    how = Bounded.of(mechanism, channel.norm)
+    _understand_round(task, how)
+    return Choice(mechanism, numeric=channel, bounded=how)
 
 
 def _central(task: Task, mechanism: Mechanism) -> Choice:
@@ -87,10 +92,24 @@ def _central(task: Task, mechanism: Mechanism) -> Choice:
     known = {"epsilon", "delta", "threshold", "rounds", *FLAGS, *RECORD_CENTRAL[mechanism.name]}
     if names - known:
         raise ValueError(f"expected parameters out of {sorted(known)}, got {sorted(names - known)}")
-    if task.round >= how.rounds > 1:
-        raise ValueError(f"expected a round below {how.rounds}, whose claim covers that many")
+    if mechanism.name == "exceedances":
+        _understand_grid(task, mechanism)
+    _understand_round(task, how)
     if how.kind == SUMS:
         least = sum_exponent(task, how)
         if task.exponent is None or not least <= task.exponent <= COARSEST:
             raise ValueError(f"expected the exponent of a grid in {least}..{COARSEST}, got {task.exponent}")
     return Choice(mechanism, bounded=how)
+
+
+def _understand_round(task: Task, how: Bounded) -> None:
+    if task.round >= how.rounds > 1:
+        raise ValueError(f"expected a round below {how.rounds}, whose claim covers that many")
+
+
+def _understand_grid(task: Task, mechanism: Mechanism) -> None:
+    """A choice out of a grid of thresholds is pure, and made once, of counts, which are whole."""
+    if ThresholdGrid.of(mechanism) is None or mechanism.get("threshold") != 1 or mechanism.get("delta") is not None:
+        raise ValueError("expected lowest and highest of a grid, a threshold of 1 for counts, and no delta")
+    if {"rounds", *FLAGS} & {name for name, _ in mechanism.parameters} or (task.exponent or 0) > 0:
+        raise ValueError("expected one sum of counts, on a grid that has the number 1")

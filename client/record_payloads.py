@@ -12,10 +12,12 @@ from client.choice import Choice
 from client.draws import Draws
 from client.gradients import gradients
 from client.sources import RecordSource
+from client.statistics import contributions
 from client.vector_randomizer import randomize_vectors
 from protocol.grid import truncate
 from protocol.messages import Kind, Payload, Task
-from protocol.record_terms import ROWS, bounded
+from protocol.record_terms import LARGEST, ROWS
+from protocol.threshold_grid import ThresholdGrid
 from protocol.trust import Trust
 
 Floats = NDArray[np.float64]
@@ -45,8 +47,8 @@ class AskedRecords:
         first = task.first_repetition
         each = [self._gradients(repetition) for repetition in range(first, first + task.repetitions)]
         if how is None:
-            return Payload(Kind.ROWS, np.stack([np.nan_to_num(values) for values in each]))
-        each = [bounded(values, how) for values in each]
+            return Payload(Kind.ROWS, np.stack([np.clip(np.nan_to_num(values), -LARGEST, LARGEST) for values in each]))
+        each = [contributions(task, how, values, self.rows) for values in each]
         if task.trust is Trust.LOCAL:
             assert self.choice.numeric is not None
             sent = [
@@ -57,7 +59,9 @@ class AskedRecords:
         if how.kind == ROWS:
             return Payload(Kind.ROWS, np.stack(each))
         assert task.exponent is not None
-        sums = [truncate(values, task.exponent).sum(axis=0) + 0.0 for values in each]  # exact, in any order
+        if ThresholdGrid.of(self.choice.mechanism) is None:  # counts are on the grid
+            each = [truncate(values, task.exponent) for values in each]
+        sums = [values.sum(axis=0) + 0.0 for values in each]  # exact, in any order
         counts = np.array([len(self.rows)], dtype=np.uint64)
         return Payload(Kind.EXACT_SUMS, np.stack(sums)[:, None], counts=counts)
 

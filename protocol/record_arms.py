@@ -9,9 +9,12 @@ from protocol.trust import Trust
 
 # What a trusted curator does with bounded contributions, and the parameters beside epsilon, delta and the bound.
 _SELECTED = frozenset({"sparsity", "step", "split"})
+_ADAPTIVE = frozenset({"counted", "first", "quantile", "rate"})
+EXCEEDANCES = "exceedances"  # counts on a grid, for a private choice of a threshold: asked beside an arm's mechanism
 RECORD_CENTRAL: dict[str, frozenset[str]] = {
-    "gaussian": frozenset(),
-    "gaussian-classical": frozenset(),
+    "gaussian": _ADAPTIVE,
+    "gaussian-classical": _ADAPTIVE,
+    EXCEEDANCES: frozenset({"lowest", "highest"}),
     "gumbel-gaussian": _SELECTED,
     "peeling-paper": _SELECTED,
     "peeling-cai": _SELECTED,
@@ -23,7 +26,7 @@ RECORD_MECHANISMS: dict[Trust | None, tuple[str, ...]] = {
     None: ("none",),
     Trust.CLEAR: ("none",),
     Trust.LOCAL: tuple(NUMERIC),
-    Trust.CENTRAL: tuple(RECORD_CENTRAL),
+    Trust.CENTRAL: tuple(name for name in RECORD_CENTRAL if name != EXCEEDANCES),
 }
 # Mechanisms that let the largest coordinates of a step out, and values of them: of sparse estimators alone.
 SELECTING = tuple(name for name, known in RECORD_CENTRAL.items() if known == _SELECTED)
@@ -39,14 +42,16 @@ RECORD_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.CLEAR, "mean"): Known(frozenset({"threshold", "shape"}), _MEAN),
     (Trust.CLEAR, "median-of-means"): Known(frozenset({"groups"}), _MEAN),
     (Trust.CLEAR, "descent"): Known(_DESCENT, _MODELS),
-    (Trust.CENTRAL, "mean"): Known(_BOUND, _MEAN),
+    (Trust.CENTRAL, "mean"): Known(_BOUND | _CHOSEN, _MEAN),
+    (Trust.CENTRAL, "recentred-mean"): Known(frozenset({"shape", "norm"}) | _RECENTRED, _MEAN),
     (Trust.CENTRAL, "algorithm-1"): Known(models=_MEAN),
     (Trust.CENTRAL, "algorithm-3"): Known(frozenset({"groups", "shape", "threshold"}), _MEAN),
     (Trust.CENTRAL, "median-of-means"): Known(_BOUND | {"groups"}, _MEAN),
-    (Trust.CENTRAL, "descent"): Known(_BOUND | _DESCENT, _MODELS),
+    (Trust.CENTRAL, "descent"): Known(_BOUND | _CHOSEN | _DESCENT | {"first", "quantile", "rate"}, _MODELS),
     (Trust.CENTRAL, "algorithm-2-convex"): Known(frozenset({"rounds", "step", "project"}), _MODELS),
     (Trust.CENTRAL, "algorithm-2-strong"): Known(frozenset({"rounds", "step", "project"}), _MODELS),
-    (Trust.LOCAL, "mean"): Known(_LOCAL, _MEAN),
+    (Trust.LOCAL, "mean"): Known(_LOCAL | {"choice_share"}, _MEAN),
+    (Trust.LOCAL, "recentred-mean"): Known(frozenset({"shape", "coordinates"}) | _RECENTRED, _MEAN),
     (Trust.LOCAL, "descent"): Known(_DESCENT | _LOCAL, _MODELS),
     (Trust.CLEAR, "hard-thresholding"): Known(_SPARSE | {"batches", "threshold", "shape"}, _MODELS),
     (Trust.CENTRAL, "hard-thresholding"): Known(_SPARSE | {"batches", "split", "threshold", "shape"}, _MODELS),
@@ -66,7 +71,11 @@ RECORD_OPTIONS: dict[str, OptionRule] = {
     "batches": OptionRule(frozenset({"all", "disjoint"}), number=False),
     "coordinates": OptionRule(),
     "groups": OptionRule(),
+    "choice_failure": OptionRule(),
+    "choice_share": OptionRule(),
+    "choice_weight": OptionRule(frozenset({"none", "square"}), number=False),
     "norm": OptionRule(frozenset({"l2", "linf"}), number=False),
+    "first": OptionRule(),
     "project": OptionRule(frozenset({"ball", "box", "none", "simplex", "sum-zero"}), number=False),
     "ridge": OptionRule(),
     "rounds": OptionRule(),
@@ -74,7 +83,13 @@ RECORD_OPTIONS: dict[str, OptionRule] = {
     "sparsity": OptionRule(),
     "split": OptionRule(),
     "step": OptionRule(),
-    "threshold": OptionRule(frozenset({"bound", "mse", "paper"})),
+    "threshold": OptionRule(frozenset({"adaptive", "bound", "histogram", "mse", "paper", "private"})),
+}
+# Rules for a threshold that look at records, at a part of the claim: who knows them.
+LOOKING: dict[str, tuple[tuple[Trust, str], ...]] = {
+    "private": ((Trust.CENTRAL, "mean"), (Trust.CENTRAL, "descent"), (Trust.LOCAL, "mean")),
+    "histogram": ((Trust.CENTRAL, "mean"), (Trust.CENTRAL, "descent")),
+    "adaptive": ((Trust.CENTRAL, "descent"),),
 }
 PURE = frozenset(
     {"duchi", "duchi-ball", "duchi-cube", "hybrid", "laplace", "piecewise", "priv-unit", "priv-unit-gaussian"}
@@ -118,4 +133,22 @@ def record_conflict(options: Mapping[str, Option], ball: bool) -> str | None:
             return f"expected a whole number as {name}, got {value}"
     if options.get("project") in ("ball", "box") and not ball:
         return "expected a bound in [problem], the ball's radius or the box's half side, to project on"
+    return None
+
+
+def looking_conflict(trust: Trust | None, estimator: str, options: Mapping[str, Option]) -> str | None:
+    """Why a threshold that is chosen by looking, and its options, do not fit an arm; None where they do."""
+    rule = options.get("threshold")
+    knows = (trust, estimator) in LOOKING.get(rule, ()) if isinstance(rule, str) else False
+    if rule in LOOKING and not knows:
+        return f"expected a threshold that needs no look at records, got {rule!r}: {estimator} has no budget for it"
+    mine = {name for name in options if name.startswith("choice_")}
+    if mine and rule not in ("private", "histogram"):
+        return f"expected threshold = 'private' or 'histogram' beside {sorted(mine)}"
+    if {"first", "rate", "quantile"} & set(options) and rule != "adaptive":
+        return "expected threshold = 'adaptive' beside first, rate and quantile"
+    for name in ("choice_share", "choice_failure", "quantile"):
+        value = options.get(name)
+        if isinstance(value, Decimal) and not 0 < value < 1:
+            return f"expected {name} between 0 and 1, got {value}"
     return None

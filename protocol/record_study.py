@@ -12,6 +12,7 @@ from protocol.record_arms import (
     RECORD_ESTIMATORS,
     RECORD_OPTIONS,
     is_pure,
+    looking_conflict,
     record_conflict,
     record_mechanisms,
     sparse_conflict,
@@ -41,6 +42,7 @@ def record_arm(content: Any, place: str, problem: Problem, read: Read) -> Arm:
     options = {key: read(RECORD_OPTIONS[key], chosen[key], f"[{place}] {key}") for key in sorted(chosen)}
     reason = record_conflict(options, problem.bound is not None)
     reason = reason or sparse_conflict(known[estimator], mechanism, options, problem.dimension)
+    reason = reason or looking_conflict(trust, estimator, options)
     if reason:
         raise StudyError(f"[{place}] {reason}")
     own = {"rounds", "sparsity"} & known[estimator].options == {"rounds"}  # sparse ones have a step from the law

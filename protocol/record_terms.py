@@ -16,6 +16,7 @@ from protocol.codec import encode_task, identity
 from protocol.grid import exponent
 from protocol.messages import Mechanism, Task
 from protocol.privacy import Unit
+from protocol.threshold_grid import NAMES, ThresholdGrid
 from protocol.trust import Trust
 
 Floats = NDArray[np.float64]
@@ -25,7 +26,9 @@ LINF, L2 = "linf", "l2"
 CLIP, TRUNCATE = "clip", "truncate"
 SUMS, ROWS = "sums", "rows"
 MOST_ROUNDS = 1 << 16
+LARGEST = 2.0**480  # of a number said in clear: sums of squares of such stay finite
 FLAGS = ("l2", "rows", "truncate")  # parameters that are 1 or absent
+SCALES = ("counted", "threshold")  # parameters in units of a gradient
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Bounded:
     """How contributions are bounded: to `threshold` in each coordinate (`norm` "linf") or in length ("l2").
 
     `shape` "clip" moves a value that is beyond to the threshold, "truncate" sets it to 0. `kind` says what leaves:
-    exact "sums", or "rows" of values. `rounds`: releases that share the task's claim.
+    exact "sums", or "rows" of values. `rounds`: releases that share the task's claim. Where `counted` is not 0, a sum
+    has one coordinate more, to which a contribution that is beyond adds `counted`, at most the threshold.
     """
 
     threshold: float
@@ -41,6 +45,7 @@ class Bounded:
     shape: str = CLIP
     kind: str = SUMS
     rounds: int = 1
+    counted: float = 0.0
 
     @classmethod
     def of(cls, mechanism: Mechanism, norm: str | None = None) -> "Bounded":
@@ -57,12 +62,16 @@ class Bounded:
         for flag in FLAGS:
             if given.get(flag, Decimal(1)) != 1:
                 raise ValueError(f"expected {flag} = 1 or none, got {given[flag]}")
+        counted = given.get("counted", Decimal(0))
+        if counted and not ("rows" not in given and 0 < counted <= threshold):
+            raise ValueError(f"expected 0 < counted <= threshold, of sums, got {counted}")
         return cls(
             threshold=_down(threshold),
             norm=norm or (L2 if "l2" in given else LINF),
             shape=TRUNCATE if "truncate" in given else CLIP,
             kind=ROWS if "rows" in given else SUMS,
             rounds=int(rounds),
+            counted=_down(counted),
         )
 
 
@@ -106,8 +115,8 @@ def sum_exponent(task: Task, how: Bounded) -> int:
 def squared_sensitivity(how: Bounded, power: int, dimension: int) -> int:
     """How far replacing one row moves a sum of bounded contributions, squared, in units of 2^power, rounded up.
 
-    Delta^2 = d (2B)^2 where each coordinate is bounded, (2B)^2 where the length is; contributions are truncated towards
-    zero to the grid, so their bound is too.
+    Delta^2 = d (2B)^2 where each coordinate is bounded, (2B)^2 where the length is, and w^2 more where those beyond are
+    `counted` by w; contributions are truncated towards zero to the grid, so their bound is too.
 
     Guarantee: for the unit whose contribution a row is, a record or a holder; neighbours: replace one.
     Source: Tao, Wu, Cheng, Wang 2022, Algorithm 3; derived, see docs/HEAVY_TAILS.md.
@@ -116,19 +125,28 @@ def squared_sensitivity(how: Bounded, power: int, dimension: int) -> int:
     (192, 64)
     """
     units = Fraction(how.threshold) / Fraction(2) ** power
+    count = math.floor(Fraction(how.counted) / Fraction(2) ** power) ** 2
     if how.norm == L2:
-        return math.floor((2 * units) ** 2)
-    return dimension * (2 * math.floor(units)) ** 2
+        return math.floor((2 * units) ** 2) + count
+    return dimension * (2 * math.floor(units)) ** 2 + count
 
 
 def width(task: Task) -> int:
-    """How many coordinates a contribution has: the problem's, or those that the task names."""
-    return task.problem.dimension if task.coordinates is None else task.coordinates.count
+    """How many numbers a contribution has: the problem's coordinates, or those that the task names.
+
+    Of a task about a grid of thresholds: one for each in a sum, and one in all where each row answers for itself.
+    """
+    grid = ThresholdGrid.of(task.menu[0])
+    if grid is not None:
+        return grid.width if task.trust is Trust.CENTRAL else 1
+    if task.coordinates is not None:
+        return task.coordinates.count
+    return task.problem.dimension + (task.trust is Trust.CENTRAL and task.menu[0].get("counted") is not None)
 
 
 def numeric_parameters(mechanism: Mechanism) -> dict[str, Decimal]:
-    """The parameters that a local mechanism's channel is built from: all but how values are bounded."""
-    return {name: value for name, value in mechanism.parameters if name not in FLAGS}
+    """The parameters that a local mechanism's channel is built from: all but what values are, and how bounded."""
+    return {name: value for name, value in mechanism.parameters if name not in (*FLAGS, *NAMES)}
 
 
 def run_of(task: Task) -> bytes | None:
@@ -136,7 +154,8 @@ def run_of(task: Task) -> bytes | None:
 
     The rounds of a run differ in `round` and `theta` only: everything else, the rows included, is hashed.
     """
-    if task.trust is not Trust.CENTRAL or task.problem.kind != "records" or task.menu[0].get("rounds") is None:
+    mechanism = task.menu[0]
+    if task.trust is Trust.CLEAR or task.problem.kind != "records" or mechanism.get("rounds") is None:
         return None
     return identity(encode_task(replace(task, round=0, theta=None)))
 

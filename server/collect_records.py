@@ -7,7 +7,8 @@ from protocol.grid import to_integers
 from protocol.messages import Kind, Mechanism, Report, Task
 from protocol.numeric import numeric_channel
 from protocol.numeric.channel import NumericChannel
-from protocol.record_terms import L2, ROWS, Bounded, numeric_parameters, width
+from protocol.record_terms import L2, LARGEST, ROWS, Bounded, numeric_parameters, width
+from protocol.threshold_grid import ThresholdGrid
 from protocol.trust import Trust
 
 
@@ -48,11 +49,18 @@ def check_records(task: Task, report: Report, rows: NDArray[np.int64]) -> None:
             raise ValueError(f"{int((~legal).sum())} values outside the output set of {report.mechanism.name}")
     elif task.trust is Trust.CENTRAL:
         _check_bounded(task, report, values, len(rows))
+    elif (np.abs(values) > LARGEST).any():
+        raise ValueError(f"values beyond {LARGEST:g}, of which sums are not finite")
 
 
 def _check_bounded(task: Task, report: Report, values: NDArray[np.float64], count: int) -> None:
     how, payload = Bounded.of(report.mechanism), report.payload
-    size = np.sqrt((values * values).sum(axis=2)) if how.norm == L2 else np.abs(values)
+    if ThresholdGrid.of(report.mechanism) is not None:
+        _check_counts(values, count)
+    gradients, beyond = (values[:, :, :-1], values[:, :, -1]) if how.counted else (values, np.zeros(1))
+    if not ((beyond >= 0) & (beyond <= count * how.counted)).all():
+        raise ValueError(f"a count of contributions beyond their bound that {count} rows cannot have")
+    size = np.sqrt((gradients * gradients).sum(axis=2)) if how.norm == L2 else np.abs(gradients)
     if payload.kind is Kind.ROWS:
         if (size > how.threshold * (1 + 2.0**-40)).any():
             raise ValueError("values beyond their bound")
@@ -63,3 +71,9 @@ def _check_bounded(task: Task, report: Report, values: NDArray[np.float64], coun
     to_integers(values, task.exponent)
     if (size > count * how.threshold * (1 + 2.0**-40)).any():
         raise ValueError(f"a sum larger than {count} rows can have")
+
+
+def _check_counts(values: NDArray[np.float64], count: int) -> None:
+    """Counts of rows above increasing thresholds: whole numbers of rows, none larger than the one before."""
+    if not ((values >= 0) & (values <= count) & (values == np.floor(values))).all() or (np.diff(values) > 0).any():
+        raise ValueError(f"expected numbers of rows out of {count} that fall as thresholds grow")

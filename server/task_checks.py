@@ -12,6 +12,7 @@ from protocol.record_terms import LINF, SUMS, UNITS, Bounded, width
 from protocol.shaping import SHAPED
 from protocol.strict import StudyError
 from protocol.terms import only_mechanism
+from protocol.threshold_grid import ThresholdGrid
 from protocol.trust import Trust
 from server.mechanisms import CENTRAL as NOISE
 from server.mechanisms import discrete_gaussian
@@ -109,6 +110,10 @@ def check_records(task: Task) -> None:
     mechanism = only_mechanism(task)
     if task.trust is not Trust.CENTRAL:
         return
+    if mechanism.name == "exceedances":
+        if task.epsilon is None or task.delta is not None or ThresholdGrid.of(mechanism) is None:
+            raise ValueError("expected an epsilon, no delta, and a grid of thresholds for a private choice of one")
+        return
     if mechanism.name in SELECTIONS:
         _check_selection(task, mechanism)
         return
@@ -120,7 +125,6 @@ def check_records(task: Task) -> None:
     if how.kind == SUMS:
         multiplier = noise(task.epsilon, task.delta, how.rounds) / math.sqrt(how.rounds)
         discrete_gaussian.check_claim(task.epsilon, task.delta, width(task) * how.rounds, multiplier)
-
 
 
 def _check_selection(task: Task, mechanism: Mechanism) -> None:

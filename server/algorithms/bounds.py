@@ -66,7 +66,7 @@ def assumed(room: Room) -> tuple[float, float]:
     law = room.study.records
     if law is None or law.moment is None or law.tail is None:
         raise StudyError(f"{room.arm.name}: expected [records] tail and moment, or a threshold > 0 of the arm")
-    return float(law.moment), float(law.tail)
+    return float(law.moment) if room.moment is None else room.moment, float(law.tail)
 
 
 def rounded(threshold: float) -> float:

@@ -36,7 +36,7 @@ def descent(room: Room) -> Steps:
     usual = "all" if room.arm.trust in (Trust.CENTRAL, Trust.CLEAR) else "disjoint"
     everyone = room.word("batches", usual) == "all"
     cut = [range(room.n)] * rounds if everyone else _batches(room, rounds)
-    path = _Path(room)
+    path = Path(room)
     for t, rows in enumerate(cut):
         (heard,) = yield [_task(room, path.at, t, rows, rounds if everyone else 1)]
         path.step(room.means(heard))
@@ -64,7 +64,7 @@ def algorithm_2_strong(room: Room) -> Steps:
 
 
 def _printed(room: Room, batches: list[range], rounds: int, average: str) -> Steps:
-    path = _Path(room)
+    path = Path(room)
     for t, batch in enumerate(batches):
         count = groups_count(room.dimension, FAILURE, len(batch))
         cut = [range(batch.start + part.start, batch.start + part.stop) for part in runs(len(batch), count)]
@@ -92,7 +92,7 @@ def _batches(room: Room, rounds: int) -> list[range]:
     return [range(t * size, (t + 1) * size) for t in range(rounds)]
 
 
-class _Path:
+class Path:
     """The iterates of a block of repetitions, and their running sums."""
 
     def __init__(self, room: Room) -> None:

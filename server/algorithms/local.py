@@ -3,7 +3,8 @@
 from decimal import Decimal
 
 from protocol.messages import Runs, Task
-from protocol.record_terms import Bounded
+from protocol.numeric import numeric_channel
+from protocol.record_terms import L2, Bounded
 from server.algorithms.bounds import local_bound
 from server.algorithms.steps import Floats, Room
 
@@ -13,6 +14,14 @@ def local_parameters(room: Room, dimension: int) -> dict[str, Decimal]:
     chosen = room.arm.get("coordinates")
     more = {"coordinates": chosen} if isinstance(chosen, Decimal) else {}
     return {"dimension": Decimal(dimension), **more}
+
+
+def worst_variance(room: Room) -> float:
+    """The worst variance of a coordinate of a report, at a threshold of 1 for each: sqrt(d) in length."""
+    assert room.epsilon is not None
+    level = {"epsilon": room.epsilon, "threshold": Decimal(1), **local_parameters(room, room.dimension)}
+    channel = numeric_channel(room.arm.mechanism, level | ({} if room.delta is None else {"delta": room.delta}))
+    return channel.worst_mse / (1 if channel.norm == L2 else room.dimension)
 
 
 def local_task(

@@ -41,7 +41,11 @@ Steps = Generator[list[Task], list[Heard], Found]
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """One arm of one cell at one level, as an algorithm sees it; `unit` is what a row is."""
+    """One arm of one cell at one level, as an algorithm sees it; `unit` is what a row is.
+
+    `rows`: those still to be asked, None for all. `moment`: what is assumed of contributions, None for what the study
+    says.
+    """
 
     study: Study
     cell: Cell
@@ -50,6 +54,8 @@ class Room:
     epsilon: Decimal | None
     delta: Decimal | None
     unit: Unit
+    rows: range | None = None
+    moment: float | None = None
 
     @property
     def n(self) -> int:
@@ -98,6 +104,7 @@ class Room:
         level = self.epsilon if epsilon is None else epsilon
         trust = self.arm.trust
         assert trust is not None
+        rows = self.rows if rows is None else rows
         task = Task(
             study=self.study.fingerprint,
             trust=trust,
