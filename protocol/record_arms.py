@@ -34,6 +34,8 @@ SELECTING = tuple(name for name, known in RECORD_CENTRAL.items() if known == _SE
 _MODELS = frozenset({"mean", "linear", "logistic"})
 _MEAN = frozenset({"mean"})
 _BOUND = frozenset({"threshold", "shape", "norm"})
+_CHOSEN = frozenset({"choice_share", "choice_failure", "choice_weight"})
+_RECENTRED = frozenset({"recentre", "recentred_moment"})
 _DESCENT = frozenset({"rounds", "step", "batches", "average", "project", "ridge"})
 _SPARSE = frozenset({"sparsity", "rounds", "step", "project"})
 _LOCAL = frozenset({"threshold", "shape", "coordinates"})
@@ -69,14 +71,18 @@ PRINTED = {
 RECORD_OPTIONS: dict[str, OptionRule] = {
     "average": OptionRule(frozenset({"all", "half", "last"}), number=False),
     "batches": OptionRule(frozenset({"all", "disjoint"}), number=False),
-    "coordinates": OptionRule(),
-    "groups": OptionRule(),
     "choice_failure": OptionRule(),
     "choice_share": OptionRule(),
     "choice_weight": OptionRule(frozenset({"none", "square"}), number=False),
-    "norm": OptionRule(frozenset({"l2", "linf"}), number=False),
+    "coordinates": OptionRule(),
     "first": OptionRule(),
+    "groups": OptionRule(),
+    "norm": OptionRule(frozenset({"l2", "linf"}), number=False),
     "project": OptionRule(frozenset({"ball", "box", "none", "simplex", "sum-zero"}), number=False),
+    "quantile": OptionRule(),
+    "rate": OptionRule(),
+    "recentre": OptionRule(frozenset({"always", "many"}), number=False),
+    "recentred_moment": OptionRule(),
     "ridge": OptionRule(),
     "rounds": OptionRule(),
     "shape": OptionRule(frozenset({"clip", "truncate"}), number=False),

@@ -152,11 +152,15 @@ def numeric_parameters(mechanism: Mechanism) -> dict[str, Decimal]:
 def run_of(task: Task) -> bytes | None:
     """What names the run that a task is a round of, where all its rounds share one claim; None where it stands alone.
 
-    The rounds of a run differ in `round` and `theta` only: everything else, the rows included, is hashed.
+    The rounds of a run differ in `round` and `theta` only, and where contributions beyond their bound are counted in
+    that bound, which the noise follows: everything else, the rows included, is hashed.
     """
     mechanism = task.menu[0]
     if task.trust is Trust.CLEAR or task.problem.kind != "records" or mechanism.get("rounds") is None:
         return None
+    if mechanism.get("counted") is not None:
+        same = {name: value for name, value in mechanism.parameters if name not in SCALES}
+        task = replace(task, menu=(Mechanism.of(mechanism.name, **same),), exponent=None)
     return identity(encode_task(replace(task, round=0, theta=None)))
 
 
