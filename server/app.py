@@ -69,7 +69,8 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
 
         def ask(tasks: list[bytes]) -> list[bytes]:
             replies = exchange.ask(tasks)
-            delivery.heard(f"{cell_name(cell)}: {counted(len(tasks), 'task')} answered")
+            sent, came = (sum(map(len, parts)) for parts in (tasks, replies))
+            delivery.heard(f"{cell_name(cell)}: {counted(len(tasks), 'task')}, {sent} bytes to each, {came} from all")
             return replies
 
         for cell in missing:

@@ -133,8 +133,7 @@ def released_sum(
     task, collected = heard.task, heard.collected
     if server.curator is None:
         raise ValueError("expected a server with a curator for a central task, got none")
-    if collected.live and isinstance(server.curator, SimulatedCurator):
-        raise ValueError("expected a curator with a ledger for clients that are not simulated, got a simulated one")
+    check_curator(server.curator, heard)
     assert (
         collected.sums is not None and task.exponent is not None and task.epsilon is not None and task.delta is not None
     )
@@ -157,6 +156,12 @@ def released_sum(
     if release.request.accepted != request.accepted:
         raise ValueError("expected the reports of the committed release, got others: ask with a new attempt number")
     return in_real_units(release), float(release.stddev) * 2.0**task.exponent
+
+
+def check_curator(curator: Curator | None, heard: Heard) -> None:
+    """Raise ValueError for a simulated curator, whose noise hides nothing, of sums from clients that are not."""
+    if heard.task.trust is Trust.CENTRAL and heard.collected.live and isinstance(curator, SimulatedCurator):
+        raise ValueError("expected a curator with a ledger for clients that are not simulated, got a simulated one")
 
 
 def answered_rows(heard: Heard) -> NDArray[np.int64] | None:

@@ -29,13 +29,21 @@ def complete(task: Task, collected: Collected, unread: Sequence[str]) -> None:
     elsewhere = task.rows is not None and set(collected.refusals) <= {Code.TASK_INVALID}
     if (not collected.refusals or elsewhere) and not collected.rejected and len(collected.rows) == asked:
         return
-    codes = ", ".join(f"{code.name} x {count}" for code, count in sorted(collected.refusals.items())) or "none"
-    rejected = "; ".join(collected.rejected[:3]) or "none"
     raise RoundFailed(
-        f"expected {asked} rows for the {task.trust.label} task at n = {task.n}, epsilon = {task.epsilon}, "
-        f"got {len(collected.rows)}; refusals: {codes}; rejected: {len(collected.rejected)} ({rejected})"
+        f"expected {asked} rows for {_named(task)}, got {len(collected.rows)}; {_instead(collected)}"
         f"{_advice(collected)}"
     )
+
+
+def _named(task: Task) -> str:
+    return f"the {task.trust.label} task at n = {task.n}, epsilon = {task.epsilon}"
+
+
+def _instead(collected: Collected) -> str:
+    """Codes and rejects that came back."""
+    codes = ", ".join(f"{code.name} x {count}" for code, count in sorted(collected.refusals.items())) or "none"
+    rejected = "; ".join(collected.rejected[:3]) or "none"
+    return f"refusals: {codes}; rejected: {len(collected.rejected)} ({rejected})"
 
 
 def _advice(collected: Collected) -> str:
@@ -51,10 +59,21 @@ def _advice(collected: Collected) -> str:
 def quorum(task: Task, collected: Collected, unread: Sequence[str]) -> None:
     """Go on with the rows that were answered for; raise RoundFailed where there are none.
 
-    A curator's sum has to be complete: its noise is set by all rows that were asked for.
+    A curator's sum of labels has to be complete, since its noise is set by all rows that were asked for. A sum of
+    records does not: how far one of them moves it is set by the task's threshold, whoever else answers, and what is
+    made of it is divided by the number of those who did. Of a round of several tasks about records some may be without
+    an answer: `server.record_rounds` insists on one.
     """
-    if task.trust is Trust.CENTRAL or not len(collected.rows):
+    if task.problem.kind != "records" and (task.trust is Trust.CENTRAL or not len(collected.rows)):
         complete(task, collected, ())
+
+
+def nobody(task: Task, collected: Collected) -> RoundFailed:
+    """What is wrong with a round in which nobody answered a task about records."""
+    return RoundFailed(
+        f"expected somebody to answer round {task.round} of {_named(task)}, got nobody: {asked_rows(task)} rows were "
+        f"asked for; {_instead(collected)}{_advice(collected)}"
+    )
 
 
 def listen(tasks: list[Task], ask: Ask, check: Check = complete) -> dict[Task, Heard]:

@@ -13,8 +13,8 @@ from protocol.study import Cell, Study
 from protocol.trust import Trust
 from server.algorithms import ALGORITHMS
 from server.algorithms.steps import Found, Room, Steps
-from server.evidence import Heard, Server
-from server.listening import Ask, Check, complete, listen
+from server.evidence import Heard, Server, check_curator
+from server.listening import Ask, Check, complete, listen, nobody
 from server.outcome import Outcome, asked_rows, trivial, warnings
 from server.tasks import of_curator
 
@@ -73,10 +73,18 @@ class _Run:
         return run
 
     def go_on(self, heard: list[Heard]) -> None:
-        """Give the algorithm what was heard; note what a reader has to know of it."""
+        """Give the algorithm what was heard; note what a reader has to know of it.
+
+        Raises RoundFailed where nobody answered any of its tasks, and ValueError for exact sums of real records before
+        a simulated curator.
+        """
+        if not any(len(each.collected.rows) for each in heard):
+            raise nobody(heard[0].task, heard[0].collected)
         for each in heard:
+            check_curator(self.room.server.curator, each)
             own = each.collected.coins
-            self.coins = own if self.coins is None or own is None else max(self.coins, own)
+            if own is not None:
+                self.coins = own if self.coins is None else max(self.coins, own)
             self.missing += asked_rows(each.task) - len(each.collected.rows)
             self.notes |= dict.fromkeys(note for note in warnings(each) if "rows answered" not in note)
         try:

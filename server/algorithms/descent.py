@@ -70,7 +70,7 @@ def _printed(room: Room, batches: list[range], rounds: int, average: str) -> Ste
         cut = [range(batch.start + part.start, batch.start + part.stop) for part in runs(len(batch), count)]
         how = printed_bound(room, len(batch), count, rounds)
         means = yield from group_means(room, cut, how, path.at, t)
-        path.step(noisy_median(room, means, cut, how, t))
+        path.step(noisy_median(room, means, how, t))
     return path.found(average)
 
 

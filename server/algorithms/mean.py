@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Generator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
@@ -67,7 +67,7 @@ def groups_then_noise(room: Room) -> Steps:
     cut = runs(room.n, min(room.n, room.whole("groups", groups_count(room.dimension, FAILURE, room.n))))
     how = printed_bound(room, room.n, len(cut))
     means = yield from group_means(room, cut, how, None, 0)
-    return found(-noisy_median(room, means, cut, how, 0))
+    return found(-noisy_median(room, means, how, 0))
 
 
 def median_of_means(room: Room) -> Steps:
@@ -75,7 +75,7 @@ def median_of_means(room: Room) -> Steps:
 
     A row is in one group, so all releases together cost what one does, and the median is free. The noise of the result
     is 1.25 sqrt(m) / m of what Algorithm 3 adds. `groups` is 2f + 2 where f holders lie, an even number. In clear there
-    is no noise.
+    is no noise. Groups of which nobody answered are left out.
 
     Guarantee: (epsilon, delta) by parallel composition; unit and neighbours as `mean`.
     Source: derived, see docs/HEAVY_TAILS.md.
@@ -84,11 +84,12 @@ def median_of_means(room: Room) -> Steps:
     cut = runs(room.n, min(count, room.n))
     if room.arm.trust is Trust.CLEAR:
         values = yield from clear_values(room)
+        cut = runs(len(values[0]), min(count, len(values[0])))
         means = np.stack([[mean_of_rows(each[part.start : part.stop]) for each in values] for part in cut])
         return found(-medians(means))
     how = central_bound(room, min(map(len, cut)))
     heard = yield [room.task(how, rows=part) for part in cut]
-    means = np.stack([room.means(each) for each in heard])
+    means = np.stack([room.means(each) for each in heard if len(each.collected.rows)])
     return found(-medians(means))
 
 
@@ -129,26 +130,32 @@ def printed_bound(room: Room, n: int, groups: int, rounds: int = 1) -> Bounded:
     return Bounded(rounded(threshold), shape=room.word("shape", TRUNCATE), rounds=rounds)
 
 
+@dataclass(frozen=True)
+class GroupMeans:
+    """Exact means of groups, which only a curator sees: `values` (groups, repetitions, d); `least` rows in a group."""
+
+    values: Floats
+    least: int
+
+
 def group_means(
     room: Room, cut: list[range], how: Bounded, theta: Floats | None, round: int
-) -> Generator[list[Task], list[Heard], Floats]:
-    """Exact means of groups, which only a curator sees: (groups, repetitions, d)."""
+) -> Generator[list[Task], list[Heard], GroupMeans]:
+    """Means of those of each group who answered; groups of which nobody did are left out."""
     heard = yield [room.task(how, theta=theta, round=round, rows=part) for part in cut]
-    found = []
-    for each in heard:
-        assert each.collected.sums is not None
-        found.append(each.collected.sums / len(each.collected.rows))
-    return np.stack(found)
+    sums = [(each.collected.sums, len(each.collected.rows)) for each in heard]
+    means = [total / count for total, count in sums if total is not None]
+    return GroupMeans(np.stack(means), min(count for _, count in sums if count))
 
 
-def noisy_median(room: Room, means: Floats, cut: list[range], how: Bounded, round: int) -> Floats:
-    """The median of group means (groups, repetitions, d) with the noise that Algorithm 3 adds."""
-    sensitivity = 2 * how.threshold * math.sqrt(room.dimension) / min(map(len, cut))
+def noisy_median(room: Room, means: GroupMeans, how: Bounded, round: int) -> Floats:
+    """The median of group means with the noise that Algorithm 3 adds: of the smallest group, as it answered."""
+    sensitivity = 2 * how.threshold * math.sqrt(room.dimension) / means.least
     stddev = noise_multiplier(room, how.rounds) * sensitivity
     noisy = []
-    for index in range(means.shape[1]):
+    for index in range(means.values.shape[1]):
         coins = room.curator_words(index, round, room.dimension)
-        noisy.append(median_rows(means[:, index]) + stddev * normal(coins))
+        noisy.append(median_rows(means.values[:, index]) + stddev * normal(coins))
     return np.stack(noisy)
 
 

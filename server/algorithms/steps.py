@@ -18,6 +18,7 @@ from protocol.study import Cell, Study
 from protocol.trust import Trust
 from server.curator import SimulatedCurator
 from server.evidence import Heard, Server
+from server.listening import nobody
 from server.release_record import ReleaseRequest, in_real_units
 
 Floats = NDArray[np.float64]
@@ -139,18 +140,16 @@ class Room:
         parameters |= {"truncate": Decimal(1)} if how.shape == TRUNCATE else {}
         return Mechanism.of(self.arm.mechanism, **parameters)
 
-    def sums(self, heard: Heard) -> Floats:
-        """Noisy sums of bounded contributions, one a repetition, committed by the curator: shape (repetitions, d)."""
-        return np.stack([self._released(heard, index) for index in range(self.cell.repetitions)])
-
     def means(self, heard: Heard) -> Floats:
         """Mean contributions of those who answered, as the trust model lets them be known: (repetitions, d).
 
-        Noisy in the central model; of randomised or clear values otherwise, in one order of addition.
+        Noisy in the central model: the committed sum divided by how many are in it. Of randomised or clear values
+        otherwise, in one order of addition. Raises RoundFailed where nobody answered.
         """
-        count = len(heard.collected.rows)
+        if not len(heard.collected.rows):
+            raise nobody(heard.task, heard.collected)
         if heard.task.trust is Trust.CENTRAL:
-            return self.sums(heard) / count
+            return np.stack([self._released(heard, index) for index in range(self.cell.repetitions)])
         assert heard.collected.values is not None
         return np.stack([mean_of_rows(values) for values in heard.collected.values])
 
@@ -162,6 +161,7 @@ class Room:
         return words(curator.address(self.n, self.cell.first_repetition + index, round), 0, count)
 
     def _released(self, heard: Heard, index: int) -> Floats:
+        """The mean that is committed for a repetition: after a crash, of those who answered before it."""
         task, collected, curator = heard.task, heard.collected, self.server.curator
         assert collected.sums is not None and task.epsilon is not None and task.exponent is not None
         if curator is None or task.delta is None:
@@ -182,7 +182,8 @@ class Room:
             rounds=how.rounds,
         )
         exact = [int(value) for value in np.ldexp(collected.sums[index], -task.exponent)]
-        return in_real_units(curator.release(task, request, exact))
+        release = curator.release(task, request, exact)
+        return in_real_units(release) / release.request.count
 
 
 def mean_of_rows(values: Floats, block: int = 4096) -> Floats:

@@ -31,6 +31,7 @@ clients = {clients}
 trust = {json.dumps(trusts or ["local"])}
 max_epsilon = {highest}
 label_cap = "unlimited"
+units = ["label", "record", "holder"]
 
 [superlink]
 address = "{address}"
