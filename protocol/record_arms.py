@@ -60,7 +60,7 @@ RECORD_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.CENTRAL, "algorithm-5"): Known(_SPARSE, _MODELS),  # any selection, all else as printed
     (Trust.LOCAL, "hard-thresholding"): Known(_SPARSE | _LOCAL, _MODELS),
     (Trust.LOCAL, "two-phase"): Known(_SPARSE | _LOCAL, _MODELS),
-    (Trust.LOCAL, "votes"): Known(_SPARSE | _LOCAL, _MEAN),
+    (Trust.LOCAL, "votes"): Known(_SPARSE | _LOCAL, _MODELS),
 }
 # Algorithms of the paper as printed, and their mechanism: mostly the classical Gaussian one.
 PRINTED = {

@@ -1,5 +1,6 @@
 """The truth of a synthetic study, and the one option that may know it."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -21,9 +22,11 @@ SUM_TOLERANCE = 1e-12
 def read_theta(value: Any, problem: Problem) -> Floats:
     """The truth of a [problem] table: `dimension` finite numbers in the ball, summing to 0 (to 1e-12) where asked.
 
-    Raises StudyError.
+    A table names coordinates from 0 on, such as { 3 = 0.5, 17 = -0.5 }: the others are 0. Raises StudyError.
     """
     place = "[problem] theta"
+    if isinstance(value, Mapping):
+        value = _filled(value, problem.dimension, place)
     if not isinstance(value, list) or len(value) != problem.dimension:
         raise StudyError(f"{place}: expected {problem.dimension} numbers (the dimension), got {_shown(value)}")
     if any(isinstance(item, bool) or not isinstance(item, int | float | Decimal) for item in value):
@@ -37,6 +40,16 @@ def read_theta(value: Any, problem: Problem) -> Floats:
     if problem.bound is not None and length > float(problem.bound):
         raise StudyError(f"{place}: expected a norm of at most bound = {problem.bound}, got {length:g}")
     return theta
+
+
+def _filled(table: Mapping[str, Any], dimension: int, place: str) -> list[Any]:
+    """The numbers of a table by coordinate, zeros elsewhere."""
+    full: list[Any] = [0] * dimension
+    for name, number in table.items():
+        if name != str(int(name) if name.isdecimal() else None) or int(name) >= dimension:
+            raise StudyError(f"{place}: expected coordinates from 0 to {dimension - 1}, got {name!r}")
+        full[int(name)] = number
+    return full
 
 
 def read_opinions(value: Any, theta: Floats, study: Study) -> Floats | None:

@@ -1,4 +1,4 @@
-"""A vote for the largest coordinate, by optimised unary encoding: one coin a coordinate, compared with integers."""
+"""A vote for the largest coordinate and its sign, by optimised unary encoding: coins compared with integers."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,13 +17,15 @@ ONE = 2 * HALF
 
 @dataclass(frozen=True)
 class Unary(NumericChannel):
-    """The vote is the unit vector of the largest |x_j|, the lowest index among equals; reports are unbiased for it.
+    """The vote is sign(x_j) at the largest |x_j|, the lowest j among equals, 0 elsewhere; reports are unbiased for it.
 
-    Coordinate j reports (b_j - q) / (1/2 - q) with P(b_j = 1) = 1/2 at the vote and q = `other` / 2^63 elsewhere. The
-    threshold bounds what is compared, and scales nothing.
+    Of 2 d symbols, a coordinate with a sign each, the vote has the bit 1 with probability 1/2, any other with q =
+    `other` / 2^63. Coordinate j reports (bit of + less bit of -) / (1/2 - q). A zero counts as positive. The threshold
+    bounds what is compared, and scales nothing. Without a sign, votes on gradients (theta . x - y) x would say which
+    feature is large and nothing of theta.
 
     Guarantee: log((2^63 - other) / other), exactly what is executed; neighbours: replace the row.
-    Source: Wang, Blocki, Li, Jha 2017, optimised unary encoding.
+    Source: Wang, Blocki, Li, Jha 2017, optimised unary encoding; signs: derived, see docs/HEAVY_TAILS.md.
     """
 
     other: int
@@ -40,45 +42,48 @@ class Unary(NumericChannel):
 
     @cached_property
     def level(self) -> Decimal:
-        """Of the integers, rounded up: two votes differ in two coordinates."""
+        """Of the integers, rounded up: two votes differ in two bits."""
         return log_up(Fraction(ONE - self.other, self.other))
 
     @property
     def words(self) -> int:
-        """One a coordinate."""
-        return self.dimension
+        """Two a coordinate: for bits of + first."""
+        return 2 * self.dimension
 
     @cached_property
     def outputs(self) -> Floats:
-        """What a coordinate reports for 0 and for 1."""
-        q = Fraction(self.other, ONE)
-        gap = Fraction(1, 2) - q
-        return np.array([float(-q / gap), float((1 - q) / gap)])
+        """What a coordinate reports, rising."""
+        size = float(1 / (Fraction(1, 2) - Fraction(self.other, ONE)))
+        return np.array([-size, 0.0, size])
 
     def votes(self, values: Floats) -> Floats:
-        """Unit vectors of the largest |x_j|: (rows, d) -> (rows, d)."""
-        chosen = np.zeros(values.shape)
-        chosen[np.arange(len(values)), np.abs(values).argmax(axis=1)] = 1.0
+        """1 or -1 at the largest |x_j|, 0 elsewhere: (rows, d) -> (rows, d)."""
+        rows, place, chosen = np.arange(len(values)), np.abs(values).argmax(axis=1), np.zeros(values.shape)
+        chosen[rows, place] = np.where(values[rows, place] < 0, -1.0, 1.0)
         return chosen
 
     def report(self, values: Floats, words: Words) -> Floats:
-        """One coin a coordinate."""
-        limit = np.where(self.votes(values) == 1.0, np.uint64(HALF), np.uint64(self.other))
-        reports: Floats = np.where(coin(words) < limit, self.outputs[1], self.outputs[0])
+        """One coin a bit."""
+        vote, coins = self.votes(values), coin(words)
+        bits = [
+            part < np.where(vote == sign, np.uint64(HALF), np.uint64(self.other))
+            for part, sign in ((coins[:, : self.dimension], 1.0), (coins[:, self.dimension :], -1.0))
+        ]
+        reports: Floats = self.outputs[1 + bits[0].astype(np.int64) - bits[1]]
         return reports
 
     def mse(self, values: Floats) -> Floats:
-        """Of the vote: (1/4 + (d - 1) q (1 - q)) / (1/2 - q)^2, whatever the row."""
+        """Of the vote: (1/4 + (2 d - 1) q (1 - q)) / (1/2 - q)^2, whatever the row."""
         return np.full(len(values), self.worst_mse)
 
     @cached_property
     def worst_mse(self) -> float:
         """The same for every row."""
         q = Fraction(self.other, ONE)
-        return float((Fraction(1, 4) + (self.dimension - 1) * q * (1 - q)) / (Fraction(1, 2) - q) ** 2)
+        return float((Fraction(1, 4) + (2 * self.dimension - 1) * q * (1 - q)) / (Fraction(1, 2) - q) ** 2)
 
     def legal(self, reports: Floats) -> Kept:
-        """Rows of the two numbers."""
+        """Rows of these numbers."""
         kept: Kept = every(np.isin(reports, self.outputs))
         return kept
 

@@ -2,6 +2,7 @@
 
 import math
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def hard_thresholding(room: Room) -> Steps:
     cut = [range(room.n)] * terms.rounds if everyone else batches(room, range(room.n), terms.rounds)
     if room.arm.trust is Trust.CLEAR:
         return (yield from _clear(room, terms, cut))
-    return (yield from _peeled(room, terms, cut, room.word("threshold", "mse"), room.word("shape", CLIP)))
+    return (yield from _peeled(room, terms, cut, room.word("threshold", "paper"), room.word("shape", CLIP)))
 
 
 def algorithm_5(room: Room) -> Steps:
@@ -70,12 +71,13 @@ def _peeled(room: Room, terms: Terms, cut: list[range], rule: str, shape: str) -
     size, share = len(cut[0]), room.arm.get("split")
     selections = _selections(room, terms, len(cut) if size == room.n else 1)
     how = Bounded(_threshold(room, terms, selections, size, rule, shape), shape=shape, rounds=selections.rounds)
-    more = {"sparsity": Decimal(terms.sparsity), "step": terms.step}
+    more: dict[str, Any] = {"sparsity": Decimal(terms.sparsity), "step": terms.step}
     more |= {"split": share} if isinstance(share, Decimal) else {}
-    change, path = step_change(how.threshold, float(terms.step), size), SparsePath(room)
+    path = SparsePath(room)
     for t, rows in enumerate(cut):
-        (heard,) = yield [room.task(how, theta=path.at, round=t, rows=rows, only=None, **more)]
+        (heard,) = yield [room.task(how, theta=path.at, round=t, rows=rows, **more)]
         moved = path.at - float(terms.step) * _exact_means(heard)
+        change = step_change(how.threshold, float(terms.step), len(heard.collected.rows))  # of those who answered
         chosen = []
         for index, each in enumerate(moved):
             coins = room.curator_words(index, t, selections.word_rows * room.dimension)
@@ -102,10 +104,11 @@ def _selections(room: Room, terms: Terms, rounds: int) -> Rounds:
 
 
 def _threshold(room: Room, terms: Terms, selections: Rounds, size: int, rule: str, shape: str) -> float:
-    """B of batches of `size` rows by the arm's number or a rule.
+    """B for `size` rows a round by the arm's number or a rule.
 
-    "paper" balances bias with what peeling as printed adds at most; "bound" does so for the arm's own noise; "mse"
-    minimises the error of one released value.
+    "paper" balances bias with the noise of Algorithm 5, in disjoint batches, also where noise is less: then noise falls
+    and the bias, whose bound is a worst case, stays where it was. "bound" balances it with the arm's own noise; so does
+    "paper" for pure claims. "mse" minimises the error of one released value, which is not what errors come from.
     """
     given = room.arm.get("threshold")
     if isinstance(given, Decimal):
@@ -115,14 +118,11 @@ def _threshold(room: Room, terms: Terms, selections: Rounds, size: int, rule: st
     if rule == "mse":
         return rounded(mse_threshold(moment, tail, size, 2 * selections.deviation / size, shape))
     logs = math.log(terms.sparsity * room.dimension * terms.rounds / FAILURE)
-    if rule == "bound":
+    if rule == "bound" or room.delta is None:
         least = 2 * max(selections.scale * logs, selections.value_scale * math.sqrt(2 * logs)) / size
         return rounded(float((bias_constant(shape, tail) * moment / least) ** (1 / (1 + tail))))
-    if room.delta is None:
-        raise StudyError(f"{room.arm.name}: expected a claim with a delta for the threshold as printed")
-    level = float(room.epsilon), float(room.delta)
-    counts = terms.sparsity, room.dimension, terms.rounds
-    return rounded(sparse_threshold(moment, tail, size, *level, *counts, FAILURE))
+    batch, level = room.n // terms.rounds, (float(room.epsilon), float(room.delta))
+    return rounded(sparse_threshold(moment, tail, batch, *level, terms.sparsity, room.dimension, terms.rounds, FAILURE))
 
 
 def _exact_means(heard: Heard) -> Floats:

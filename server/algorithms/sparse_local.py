@@ -6,8 +6,6 @@ No method by which holders randomise their own answers finds the large ones of d
 from dataclasses import replace
 from decimal import Decimal
 
-import numpy as np
-
 from protocol.messages import Runs, Task
 from protocol.record_terms import Bounded
 from protocol.strict import StudyError
@@ -15,7 +13,7 @@ from server.algorithms.local import local_task
 from server.algorithms.sparse_terms import Indices, SparsePath, batches, largest, terms_of
 from server.algorithms.steps import Room, Steps
 
-UNBOUNDED = 1e100  # a vote for the largest coordinate has no size
+UNBOUNDED = 1e50  # a vote for the largest coordinate has no size
 
 
 def local_hard_thresholding(room: Room) -> Steps:
@@ -52,17 +50,17 @@ def two_phase(room: Room) -> Steps:
 
 
 def votes(room: Room) -> Steps:
-    """The first half of the holders vote, each for its largest |g_j| at 0; the s most wanted are the support.
+    """The first half of the holders vote, each for its largest |g_j| at 0 and its sign; the s largest sums are kept.
 
-    By optimised unary encoding; the second half as in `two_phase`. For means: gradients of a regression at 0 are
-    multiples of x, so that a vote says which feature is large and nothing of theta.
+    By optimised unary encoding; the second half as in `two_phase`. Votes without signs say nothing of theta in a
+    regression: gradients at 0 are multiples of x, and the largest is that of the largest feature.
 
     Guarantee, source: as `two_phase`; votes: Wang, Blocki, Li, Jha 2017.
     """
     halves = _halves(room)
     asking, sparsity = _first(room, "unary"), terms_of(room).sparsity
     (heard,) = yield [local_task(asking, len(halves[0]), rows=halves[0], how=Bounded(UNBOUNDED))]
-    return (yield from _along(room, [_most(each, sparsity) for each in asking.means(heard)], halves[1]))
+    return (yield from _along(room, [largest(each, sparsity) for each in asking.means(heard)], halves[1]))
 
 
 def _along(room: Room, supports: list[Indices], rows: range) -> Steps:
@@ -99,8 +97,3 @@ def _halves(room: Room) -> tuple[range, range]:
     if room.n < 2:
         raise StudyError(f"{room.arm.name}: expected at least two rows, one for each phase")
     return range(room.n // 2), range(room.n // 2, room.n)
-
-
-def _most(shares: np.ndarray, sparsity: int) -> Indices:
-    """The coordinates with the largest shares of votes, the lowest indices among equals, in rising order."""
-    return np.sort(np.argsort(-shares, kind="stable")[:sparsity]).astype(np.int64)

@@ -9,8 +9,8 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from protocol.coins import Floats, Words
-from server.mechanisms.gaussian import delta_float, epsilon_float
 from server.mechanisms.composition import split
+from server.mechanisms.gaussian import delta_float, epsilon_float
 from server.mechanisms.selection_noise import Cost, Selected
 from server.mechanisms.selections import SELECTIONS, Selection
 from server.mechanisms.top_k import one_shot, one_shot_cost, shared_scales
@@ -100,7 +100,7 @@ def _scales(
         scale = selection.formula(_DOWN.divide(epsilon, Decimal(rounds)), delta, sparsity)
     elif selection.name in PRESCRIBED:
         level, limit = split(epsilon, delta, rounds)
-        scale = selection.formula(Decimal(level), Decimal(limit), sparsity)
+        scale = selection.formula(Decimal(repr(level)), Decimal(repr(limit)), sparsity)
     else:
         scale = _longer(selection.formula(epsilon, delta, sparsity), rounds)
     return scale, scale
