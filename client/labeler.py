@@ -137,7 +137,7 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
     if not node.source.synthetic and (task.first_repetition, task.repetitions) != (0, 1):
         raise TaskInvalid("expected one repetition, number 0: a file's labels exist once")
     choices = (execute(task),) if records else choose(task, node.policy)
-    if not choices or not all(node.policy.allows(choice.mechanism) for choice in choices):
+    if not choices or not all(_usable(choice, node) for choice in choices):
         raise _Refused(Code.MECHANISM_NOT_ALLOWED)
     rows = answerable(task, node.source)
     if not len(rows) or len(rows) * task.repetitions > MOST_VALUES:
@@ -158,6 +158,12 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
         return encode_reply([(encode_report(_report(task_id, *each, node.coins)), b"") for each in answers])
 
     return node.ledger.settle(charges, possible, node.policy, facts, draw, write)
+
+
+def _usable(choice: Choice, node: Node) -> bool:
+    """Whether the policy allows a mechanism, and secret coins can execute it exactly."""
+    exact = choice.numeric is None or choice.numeric.live or node.coins is Coins.ADDRESSED
+    return exact and node.policy.allows(choice.mechanism)
 
 
 def _asked(task: Task, choice: Choice, rows: Rows, node: Node, draws: Callable[[int], Draws]) -> Asked | AskedRecords:

@@ -10,9 +10,11 @@ from typing import Any
 from client.labeler import ENTROPY, Node
 from client.ledger import DiskLedger, MemoryLedger
 from client.policy import Policy
+from client.record_file import RECORD_KEYS, RecordFile, parse_record_file
 from client.sources.synthetic import synthetic
 from client.table_file import TABLE_KEYS, TableFile, parse_table_file, path_at
 from protocol import runconfig, strict
+from protocol.problem import RECORDS
 from protocol.runconfig import Config
 from protocol.store import FeatureStore
 from protocol.strict import StudyError
@@ -51,7 +53,7 @@ class NodeFile:
     entropy: str
     seed: int | None = field(repr=False)
     ledger: Path | None
-    source: SyntheticLabels | TableFile
+    source: SyntheticLabels | TableFile | RecordFile
     policy: Policy
     superlink: SuperLink | None
 
@@ -67,6 +69,10 @@ def read_node(path: Path) -> NodeFile:
                   coding = "names" | "sides" | "1/0/-1" (FIRST/TIE/SECOND) | "1/0" (FIRST/SECOND): what winner holds
                   or of rankings: ranking = "long" | "wide" | "best-worst", ranking_as = "top" | "pair" | "pairs:M",
                   item_columns = [NAME], rank = NAME, best = NAME, worst = NAME, unranked = "absent" | "last"
+                  kind = "records", file = PATH, public = false, features = [NAME, or COLUMN=TEXT], response = NAME,
+                  model = "mean" | "linear" | "logistic", unit = "record" | "holder", id = NAME, holder = NAME,
+                  row = NAME, missing = "refuse" | "drop-public" | "zero", intercept = false,
+                  centre = {NAME = NUMBER}, scale = {NAME = NUMBER}
     [policy]      as client.policy.Policy.parse
     [superlink]   address = "HOST:PORT", insecure = true | root_certificates = PATH, key = PATH
     ```
@@ -94,7 +100,7 @@ def build(node: NodeFile, config: Config, start: bool = True) -> Node:
     Raises StudyError, SourceError, LedgerUnavailable and ValueError for parts that are not usable or do not fit.
     """
     seed = node.seed if node.entropy == "addressed" else None
-    if isinstance(node.source, TableFile):
+    if not isinstance(node.source, SyntheticLabels):
         assert node.ledger is not None
         table = node.source.read()
         strangers = {name for name, _ in node.policy.levels} - set(table.labelers)
@@ -118,9 +124,11 @@ def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
     drawn = isinstance(source, SyntheticLabels)
     _present(head, "seed", "[node]", drawn or entropy == "addressed", "for synthetic labels or addressed coins")
     _present(head, "ledger", "[node]", not drawn, "for labels of a file, which spend a budget")
-    if isinstance(source, TableFile) and entropy == "addressed" and not source.public:
+    if not isinstance(source, SyntheticLabels) and entropy == "addressed" and not source.public:
         raise StudyError('[node] entropy: expected "os" for labels not declared public, got "addressed"')
     policy = Policy.parse(top["policy"])
+    if isinstance(source, RecordFile):
+        source.check(policy, trusts_named="trust" in top["policy"])
     if drawn and policy.capped:
         raise StudyError('[policy] expected "unlimited" caps for synthetic labels, which keep no totals on disk')
     if drawn and policy.levels:
@@ -136,11 +144,12 @@ def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
     )
 
 
-def _source(content: Any, folder: Path) -> SyntheticLabels | TableFile:
+def _source(content: Any, folder: Path) -> SyntheticLabels | TableFile | RecordFile:
     if not isinstance(content, Mapping) or "kind" not in content:
-        strict.table(content, "source", ("kind", "client", "clients", *TABLE_KEYS), ("kind",))
-    if strict.text(content["kind"], "[source] kind", ("synthetic", "table")) == "table":
-        return parse_table_file(content, folder)
+        strict.table(content, "source", ("kind", "client", "clients", *TABLE_KEYS, *RECORD_KEYS), ("kind",))
+    kind = strict.text(content["kind"], "[source] kind", ("synthetic", "table", RECORDS))
+    if kind != "synthetic":
+        return parse_table_file(content, folder) if kind == "table" else parse_record_file(content, folder)
     top = strict.table(content, "source", ("kind", "client", "clients"), ("client", "clients"))
     clients = strict.integer(top["clients"], "[source] clients", 1, MOST)
     return SyntheticLabels(strict.integer(top["client"], "[source] client", 0, clients - 1), clients)

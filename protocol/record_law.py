@@ -17,30 +17,39 @@ KEYS = ("features", "noise", "per_holder", "tail", "moment")
 
 @dataclass(frozen=True)
 class RecordLaw:
-    """Records (x, y): coordinates of x are independent and have the law `features`.
+    """Records (x, y): coordinates of x are independent and have the law `law`.
 
     Model "mean": no y. "linear": y = theta . x + e, e of the law `noise`. "logistic": P(y = 1) = sigma(theta . x).
     A row has `per_holder` records. Algorithms assume E|g_j|^(1 + tail) <= moment of every coordinate of a contribution,
-    and know no more: None where arms give their own thresholds.
+    and know no more: None where arms give their own thresholds. Records of files have no law, only these assumptions:
+    `law` is None, and `per_holder` 0 where a row is a holder with as many records as it has.
 
     Raises ValueError for numbers out of range.
     """
 
-    features: Law
+    law: Law | None = None
     noise: Law | None = None
     per_holder: int = 1
     tail: Decimal | None = None
     moment: Decimal | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.per_holder <= MOST_PER_HOLDER:
-            raise ValueError(f"expected per_holder in 1..{MOST_PER_HOLDER}, got {self.per_holder}")
+        least = 0 if self.law is None else 1
+        if not least <= self.per_holder <= MOST_PER_HOLDER:
+            raise ValueError(f"expected per_holder in {least}..{MOST_PER_HOLDER}, got {self.per_holder}")
         if (self.tail is None) != (self.moment is None):
             raise ValueError("expected tail and moment together, or neither")
         if self.tail is not None and not 0 < self.tail <= 1:
             raise ValueError(f"expected 0 < tail <= 1, got {self.tail}")
         if self.moment is not None and not (self.moment.is_finite() and self.moment > 0):
             raise ValueError(f"expected moment > 0, got {self.moment}")
+
+    @property
+    def features(self) -> Law:
+        """The law of a coordinate of x. Raises StudyError for records of files, of which nobody knows it."""
+        if self.law is None:
+            raise StudyError("expected records of a known law, got a file's: name what a rule would take from the law")
+        return self.law
 
     def words(self, problem: Problem) -> int:
         """64-bit words that one record takes."""
@@ -50,7 +59,7 @@ class RecordLaw:
     def describe(self) -> dict[str, Any]:
         """The table of a study file, in its one spelling."""
         return {
-            "features": self.features.describe,
+            **({} if self.law is None else {"features": self.law.describe}),
             **({} if self.noise is None else {"noise": self.noise.describe}),
             "per_holder": self.per_holder,
             **({} if self.tail is None else {"tail": canonical(self.tail)}),
@@ -69,7 +78,7 @@ def parse_records(content: Any, problem: Problem) -> RecordLaw:
 def _read(top: Mapping[str, Any]) -> RecordLaw:
     try:
         return RecordLaw(
-            features=Law.parse(top["features"], "records.features"),
+            law=Law.parse(top["features"], "records.features"),
             noise=Law.parse(top["noise"], "records.noise") if "noise" in top else None,
             per_holder=strict.integer(top.get("per_holder", 1), "[records] per_holder", 1, MOST_PER_HOLDER),
             tail=decimal(top["tail"], "tail") if "tail" in top else None,

@@ -17,6 +17,7 @@ examples:
   halftruth run studies/toml/quick.toml --out out/quick
   halftruth report out/quick
   halftruth fit votes.csv --trust local --epsilon 1
+  halftruth records losses.csv --columns loss --id claim --trust central --epsilon 1 --tail 0.5 --moment 20
   halftruth data split votes.csv --nodes 4 --out nodes
   halftruth federate nodes/server --nodes nodes --trust local --epsilon 1
   halftruth plan --error 0.1 --epsilon 1 --trust local
@@ -46,6 +47,22 @@ examples:
   halftruth report out/figure1
 
 It writes OUT/figures/*.png and *.svg, OUT/summary.csv and OUT/paired.csv."""
+
+
+# Words of a command, its module with `add_arguments` and `main`, and its line of help, in the order that is shown.
+COMMANDS = (
+    (("fit",), "studies.fit", "rank items from a file of comparisons"),
+    (("records",), "studies.records", "means and models of numbers in a file, with heavy tails or without"),
+    (("federate",), "studies.federate", "rank items from files that stay on several nodes"),
+    (("policy",), "studies.policy", "what a learned reward is worth: a study of policies"),
+    (("attack",), "studies.attacks", "what lying labelers do, and what helps: a study of attacks"),
+    (("real",), "studies.real", "what privacy costs on real files: studies of those who were kept out"),
+    (("node",), "studies.flower.node_command", "start a labeler's node of a federation"),
+    (("data", "split"), "studies.data_split", "split a file of comparisons over the nodes of a federation"),
+    (("plan",), "studies.plan", "how many labels a target error needs, and what privacy costs"),
+    (("ledger", "show"), "studies.ledger_show", "what a ledger has charged or released"),
+)
+GROUPS = {"data": "prepare files", "ledger": "look into a ledger"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -82,33 +99,16 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     report = _new(commands.add_parser, "report", help="tables and plots of a finished run", epilog=REPORT_EXAMPLES)
     report.add_argument("out", metavar="OUT", help="the folder of a finished run")
     report.set_defaults(run=_lazy("studies.console", "report_command"))
-    fit = commands.add_parser("fit", help="rank items from a file of comparisons")
-    federate = commands.add_parser("federate", help="rank items from files that stay on several nodes")
-    policy = commands.add_parser("policy", help="what a learned reward is worth: a study of policies")
-    attack = commands.add_parser("attack", help="what lying labelers do, and what helps: a study of attacks")
-    real = commands.add_parser("real", help="what privacy costs on real files: studies of those who were kept out")
-    node = commands.add_parser("node", help="start a labeler's node of a federation")
-    data = commands.add_parser("data", help="prepare files")
-    split = data.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
-        "split", help="split a file of comparisons over the nodes of a federation"
-    )
-    plan = commands.add_parser("plan", help="how many labels a target error needs, and what privacy costs")
-    ledger = commands.add_parser("ledger", help="look into a ledger")
-    show = ledger.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
-        "show", help="what a ledger has charged or released"
-    )
-    for words, module, command in (
-        (["fit"], "studies.fit", fit),
-        (["federate"], "studies.federate", federate),
-        (["policy"], "studies.policy", policy),
-        (["attack"], "studies.attacks", attack),
-        (["real"], "studies.real", real),
-        (["node"], "studies.flower.node_command", node),
-        (["data", "split"], "studies.data_split", split),
-        (["plan"], "studies.plan", plan),
-        (["ledger", "show"], "studies.ledger_show", show),
-    ):
-        if list(arguments[: len(words)]) == words:
+    groups: dict[str, Any] = {}
+    for words, module, text in COMMANDS:
+        within = commands
+        if len(words) > 1:
+            within = groups.get(words[0]) or commands.add_parser(words[0], help=GROUPS[words[0]]).add_subparsers(
+                title="commands", metavar="COMMAND", required=True
+            )
+            groups[words[0]] = within
+        command = within.add_parser(words[-1], help=text)
+        if tuple(arguments[: len(words)]) == words:
             import_module(module).add_arguments(command)
             command.set_defaults(run=_lazy(module, "main"))
     return parser

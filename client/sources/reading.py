@@ -36,7 +36,7 @@ class Records:
     names: tuple[str, ...]
     unit: str
     lines: Sequence[int] = field(repr=False)
-    _column: Callable[[str], list[Any]] = field(repr=False)
+    _column: Callable[[str, bool], list[Any]] = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -45,10 +45,13 @@ class Records:
         """The place of a record, for an error."""
         return f"{self.path}, {self.unit} {self.lines[index]}"
 
-    def column(self, name: str) -> Texts:
-        """The values of one column. Raises SourceError where a record has none, or something that is not text."""
+    def column(self, name: str, numeric: bool = False) -> Texts:
+        """The values of one column. Raises SourceError where a record has none, or something that is not text.
+
+        Floating-point numbers of Parquet are read as text only where `numeric` numbers are wanted: they are no names.
+        """
         clean = _Clean()
-        values = self._column(name)
+        values = self._column(name, numeric)
         try:
             return [clean[value] for value in values]
         except (TypeError, UnicodeEncodeError):  # lists and tables, half a character: say where
@@ -147,7 +150,7 @@ def _delimited(text: str, path: Path) -> Records:
     except csv.Error as error:
         raise SourceError(f"{path}, line {reader.line_num}: expected comma-separated values, got: {error}") from None
 
-    def column(name: str) -> list[Any]:
+    def column(name: str, _: bool) -> list[Any]:
         place = names.index(name)
         return [fields[place] for fields in rows]
 
@@ -178,7 +181,7 @@ def _objects(text: str, path: Path) -> Records:
         found.append(record)
         lines.append(number)
 
-    def column(name: str) -> list[Any]:
+    def column(name: str, _: bool) -> list[Any]:
         try:
             return [record[name] for record in found]
         except KeyError:
@@ -203,10 +206,11 @@ def _parquet(raw: bytes, path: Path) -> Records:
     except (pa.ArrowException, OSError) as error:
         raise SourceError(f"{path}: expected a whole Parquet file, got a damaged one ({error})") from None
 
-    def column(name: str) -> list[Any]:
+    def column(name: str, numeric: bool) -> list[Any]:
         values = table.column(name)
         kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-        if pa.types.is_floating(kind) or pa.types.is_nested(kind):  # an id that became a float has lost digits
+        lossy = pa.types.is_floating(kind) and not numeric  # an id that became a float has lost digits
+        if lossy or pa.types.is_nested(kind):
             raise SourceError(f"{path}, field {name}: expected text, whole numbers or true/false, got {kind}")
         texts = values.to_pylist()
         return texts if pa.types.is_boolean(kind) else [None if value is None else str(value) for value in texts]

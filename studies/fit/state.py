@@ -8,6 +8,7 @@ from pathlib import Path
 from client.ledger_store import LedgerUnavailable
 from client.ledger_view import read_labelers
 from client.sources.ranking_columns import LONG, RankingColumns
+from client.sources.record_table import RecordTable
 from client.sources.table import Table
 
 LEDGER, FILES = "ledger.sqlite", "files.json"
@@ -44,8 +45,25 @@ def note_file(state: Path, table: Table) -> str:
     return said
 
 
+def note_records(state: Path, table: RecordTable) -> str:
+    """Note that a file of records pays here; says whose records the folder knows already, empty where it knows none.
+
+    Raises LedgerUnavailable.
+    """
+    known, path = _read(state), str(table.path.resolve())
+    shared = {one.labeler for one in read_labelers(state / LEDGER)} & set(table.labelers) if path not in known else ()
+    _write(state, known | {path: _print_of(table, len(table.identities))})
+    if not shared:
+        return ""
+    return (
+        f"{len(shared)} of {len(table.labelers)} holders or records of this file have answered in this folder before, "
+        f"in other files ({_named(list(known))}): who has one name is taken for one, and pays for all together. For "
+        "other people take another --state"
+    )
+
+
 def _taken_for_others(table: Table, shared: int, others: list[str]) -> str:
-    files = ", ".join(others[:MOST_NAMED]) + (" and others" if len(others) > MOST_NAMED else "")
+    files = _named(others)
     counted = f"{shared} of {len(table.labelers)} labelers"
     if table.columns.labeler is None:
         return (
@@ -61,13 +79,17 @@ def _taken_for_others(table: Table, shared: int, others: list[str]) -> str:
     )
 
 
+def _named(files: list[str]) -> str:
+    return ", ".join(files[:MOST_NAMED]) + (" and others" if len(files) > MOST_NAMED else "")
+
+
 def _by_place(table: Table) -> bool:
     """Whether labelers are named by their places; rankings of long files are named by their questions."""
     columns = table.columns
     return columns.labeler is None and not (isinstance(columns, RankingColumns) and columns.form == LONG)
 
 
-def _print_of(table: Table, rows: object) -> list[object]:
+def _print_of(table: Table | RecordTable, rows: object) -> list[object]:
     identities = table.identities[: rows if isinstance(rows, int) else 0]
     return [len(identities), hashlib.sha256(b"".join(identities)).hexdigest()]
 

@@ -6,12 +6,16 @@ import sys
 from pathlib import Path
 
 from client.ledger_store import LedgerUnavailable
-from client.node_file import NodeFileError, SuperLink, build, read_node
+from client.node_file import NodeFile, NodeFileError, SuperLink, SyntheticLabels, build, read_node
+from client.record_file import RecordFile
+from client.sources.record_table import RecordTable
 from client.sources.table import Table
 from client.table_file import TableFile
 from studies.flower.ports import HOST, free_port
 from studies.flower.processes import QUIET, FlowerFailed, program
 from studies.holder_file import new_ledger, tell
+from studies.records.columns import described
+from studies.terminal import printable
 
 NODE_EXAMPLES = """\
 examples:
@@ -61,15 +65,8 @@ def main(args: argparse.Namespace) -> int:
             link = SuperLink(f"{HOST}:{args.superlink_port}", insecure=True, root_certificates=None, key=None)
         if link is None:
             raise NodeFileError(f"{path}: expected a table [superlink] with the address to connect to")
-        if isinstance(node.source, TableFile):
-            # The whole file is checked here, before anybody asks: a task's answer says nothing of it.
-            assert node.ledger is not None
-            new = new_ledger(node.ledger)
-            source = build(node, {}).source
-            assert isinstance(source, Table)
-            tell(source, node.source.columns, private=sys.stderr.isatty())  # else it may be a log
-            if new:
-                print(new, file=sys.stderr)
+        if not isinstance(node.source, SyntheticLabels):
+            _check_source(node, node.source)
         executable = program("flower-supernode")
     except NodeFileError as error:
         return _say(error, 2)
@@ -78,6 +75,19 @@ def main(args: argparse.Namespace) -> int:
     words = supernode_arguments(link, path)
     words += ["--host", HOST, "--port", str(args.port or free_port())]
     return os.execve(executable, [executable, *words], {**os.environ, **QUIET})
+
+
+def _check_source(node: NodeFile, named: TableFile | RecordFile) -> None:
+    """Check the whole file here, before anybody asks: a task's answer says nothing of it."""
+    assert node.ledger is not None
+    new = new_ledger(node.ledger)
+    source = build(node, {}).source
+    if isinstance(source, RecordTable):
+        print(printable(described(source)), file=sys.stderr)
+    elif isinstance(source, Table) and isinstance(named, TableFile):
+        tell(source, named.columns, private=sys.stderr.isatty())  # else it may be a log
+    if new:
+        print(new, file=sys.stderr)
 
 
 def _say(error: Exception, code: int) -> int:

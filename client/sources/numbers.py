@@ -1,0 +1,91 @@
+"""Cells of a holder's file as numbers, read strictly. What a cell held is in an error for the holder's own terminal."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.sources.reading import Records, SourceError, Texts
+
+Floats = NDArray[np.float64]
+
+LARGEST = 1e100  # squares of larger numbers leave no room for sums
+LONGEST_SHOWN = 40
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_HINTS = {
+    r"[+-]?[0-9]{1,3}(?:[,' \u00a0\u202f_][0-9]{3})+(?:\.[0-9]*)?": "without separators of thousands",
+    r"[+-]?[0-9]*,[0-9]+": "with a decimal point",
+    r"(?i)nan|n/?a|null|none|nil|-+|\?|\.": "or an empty cell where it is missing",
+    r"(?i)[+-]?inf(?:inity)?": "that is finite",
+}
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Public numbers by column: a value x becomes (x - centre) / scale; 0 and 1 where a column has none.
+
+    They have to be known beforehand: a mean or a spread of the file would tell of its records, outside every claim.
+    """
+
+    centre: Mapping[str, Decimal] = field(default_factory=dict)
+    scale: Mapping[str, Decimal] = field(default_factory=dict)
+
+    @property
+    def names(self) -> set[str]:
+        """The columns that have some."""
+        return {*self.centre, *self.scale}
+
+    def of(self, name: str, values: Floats) -> Floats:
+        """Values of a column, scaled."""
+        moved: Floats = (values - float(self.centre.get(name, 0))) / float(self.scale.get(name, 1))
+        return moved
+
+
+def numbers(records: Records, name: str) -> Floats:
+    """One column, shape (records,): NaN exactly where a cell is empty.
+
+    "NAME=TEXT", where no column has that name, is 1 where the cell of NAME is TEXT and 0 where it is another text.
+    Raises SourceError with file, line, column and value for a cell that is no plain decimal number, or beyond 1e100.
+    """
+    if name not in records.names and "=" in name:
+        column, _, text = name.partition("=")
+        return np.array([np.nan if cell is None else float(cell == text) for cell in records.column(column)])
+    cells = records.column(name, numeric=True)
+    found = np.full(len(cells), np.nan)
+    for place, cell in enumerate(cells):
+        if cell is not None:
+            value = float(cell) if _NUMBER.fullmatch(cell) else np.inf
+            if not abs(value) <= LARGEST:
+                raise SourceError(_misread(records, place, name, cell))
+            found[place] = value
+    return found
+
+
+def filled(records: Records, name: str) -> list[str]:
+    """A column of names, none of them empty. Raises SourceError."""
+    cells: Texts = records.column(name)
+    for place, cell in enumerate(cells):
+        if cell is None:
+            raise SourceError(f"{records.where(place)}, column {name}: expected a name, got an empty cell")
+    return [cell for cell in cells if cell is not None]
+
+
+def column_of(records: Records, name: str) -> str:
+    """The column of the file that a wanted name is read from."""
+    return name if name in records.names else name.partition("=")[0]
+
+
+def missing_columns(records: Records, wanted: Iterator[str]) -> list[str]:
+    """Wanted names that are no column of the file, or one of several."""
+    return [name for name in wanted if records.names.count(column_of(records, name)) != 1]
+
+
+def _misread(records: Records, place: int, name: str, cell: str) -> str:
+    shown = cell if len(cell) <= LONGEST_SHOWN else cell[:LONGEST_SHOWN] + "..."
+    hint = next((hint for pattern, hint in _HINTS.items() if re.fullmatch(pattern, cell)), "")
+    if _NUMBER.fullmatch(cell):
+        hint = f"of at most {LARGEST:g} in size: scale it"
+    return f"{records.where(place)}, column {name}: expected a number{f' {hint}' if hint else ''}, got {shown!r}"

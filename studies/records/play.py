@@ -1,0 +1,114 @@
+"""A file's records cross the border as in a study: one node, one server, and an algorithm of rounds."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from client.labeler import Node, answer
+from client.ledger import DiskLedger
+from client.ledger_view import read_entries
+from client.policy import Policy
+from client.sources.record_table import RecordTable
+from protocol import strict
+from protocol.privacy import Unit
+from protocol.record_law import RecordLaw
+from protocol.store import FeatureStore
+from protocol.study import Cell, Grid, Study
+from protocol.trust import Trust
+from server.curator import Curator, LiveCurator, SimulatedCurator
+from server.evidence import Server
+from server.outcome import Outcome
+from server.release import ReleaseLedger
+from server.rounds import play
+from studies.fit.round import CURATOR
+from studies.fit.state import LEDGER, note_records, require_ledger
+from studies.records.request import Request, problem_of
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """What came out: an outcome, and how many rows paid in this run; `warnings` are public."""
+
+    request: Request
+    table: RecordTable
+    outcome: Outcome
+    charged: int
+    warnings: tuple[str, ...]
+
+
+def estimate(request: Request, table: RecordTable) -> Estimated:
+    """Ask the file's node, round by round, and estimate.
+
+    Guarantee: that of the outcome's claim, over all rounds; unit: what a row is, a record or a holder.
+    Raises StudyError for a claim that cannot be kept, RoundFailed for a refusal, LedgerUnavailable and LedgerError.
+    """
+    table = replace(table, rows_held=np.arange(len(table.rows_held)))  # a node's file alone is a whole
+    with _parts(request, table) as (node, ledger, server):
+        odd = note_records(ledger.parent, table) if request.budgeted else ""
+        before = _paid(ledger)
+        (outcome,) = play(
+            study_of(request, table),
+            Cell(len(table.identities), 0, 1),
+            lambda raws: [answer(raw, node) for raw in raws],
+            server,
+        )
+        charged = _paid(ledger) - before
+    return Estimated(request, table, outcome, charged, outcome.warnings + ((odd,) if odd else ()))
+
+
+def study_of(request: Request, table: RecordTable) -> Study:
+    """A study of one arm and one cell. Its name covers whose records are asked what: one question has one answer."""
+    columns = table.columns
+    asked = hashlib.sha256(repr(columns).encode() + b"".join(table.identities)).hexdigest()
+    return Study(
+        name=f"records {asked}",
+        seed=0,
+        repetitions=1,
+        problem=problem_of(columns.model, len(columns.names), request.bound),
+        grid=Grid(
+            (len(table.identities),),
+            () if request.epsilon is None else (request.epsilon,),
+            () if request.delta is None else (request.delta,),
+        ),
+        arms=(request.arm,),
+        records=RecordLaw(per_holder=0 if columns.unit is Unit.HOLDER else 1, tail=request.tail, moment=request.moment),
+    )
+
+
+@contextmanager
+def _parts(request: Request, table: RecordTable) -> Iterator[tuple[Node, Path, Server]]:
+    """The node, its ledger's path, and the server. Where nobody pays, ledgers are gone after the run."""
+    policy = Policy(
+        trusts=frozenset({request.trust}), max_epsilon=request.epsilon, units=frozenset({table.columns.unit})
+    )
+    features = FeatureStore(None)
+    with TemporaryDirectory() as fleeting:
+        state = request.state if request.budgeted else Path(fleeting)
+        strict.make_folder(state, "--state", 0o700)
+        require_ledger(state)
+        ledger = state / LEDGER
+        entropy = "os" if request.seed is None else "addressed"
+        node = Node(table, policy, DiskLedger(ledger), entropy, features, request.seed)
+        with _curator(request, state) as curator:
+            yield node, ledger, Server(features, 0, curator)
+
+
+@contextmanager
+def _curator(request: Request, state: Path) -> Iterator[Curator | None]:
+    if request.trust is not Trust.CENTRAL:
+        yield None
+    elif request.seed is not None:
+        yield SimulatedCurator(request.seed)
+    else:
+        with ReleaseLedger(state / CURATOR) as releases:
+            yield LiveCurator(releases)
+
+
+def _paid(ledger: Path) -> int:
+    """How many rows were charged so far, over all tasks and runs."""
+    return sum(entry.labels for entry in read_entries(ledger))

@@ -1,0 +1,133 @@
+"""An estimate from records on their holder's terminal: coefficients, the guarantee, what was charged."""
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+
+from client.gradients import gradients
+from client.sources.record_table import RecordTable
+from protocol.counting import counted
+from protocol.decimals import canonical
+from protocol.messages import Coins
+from protocol.trust import SIGHT, Trust
+from studies.fit.state import LEDGER
+from studies.records.exact import tail_index
+from studies.records.play import Estimated
+from studies.records.request import Request
+from studies.terminal import print_line, print_table, printable, rounded_up
+
+
+def show(found: Estimated) -> None:
+    """Print what was estimated. What bounds did to records is told of clear runs alone: it depends on records."""
+    names, outcome = found.table.columns.names, found.outcome
+    print_table(("feature", "estimate"), zip(names, map(_number, outcome.theta), strict=True), left=["feature"])
+    for text in (facts(found), guarantee(found), cost(found), *clear_notes(found)):
+        print_line(printable(text))
+    for warning in found.warnings:
+        print_line(f"Warning: {printable(warning)}", style="yellow")
+
+
+def as_json(found: Estimated) -> str:
+    """Everything that `show` shows, as JSON."""
+    outcome, request, columns = found.outcome, found.request, found.table.columns
+    claim = outcome.claim
+    content = {
+        "trust": request.trust.label,
+        "model": columns.model,
+        "mechanism": outcome.arm.mechanism,
+        "estimator": outcome.arm.estimator,
+        "options": {name: canonical(v) if isinstance(v, Decimal) else v for name, v in outcome.arm.options},
+        "claimed_epsilon": None if claim is None else float(claim.epsilon),
+        "claimed_delta": None if claim is None else float(claim.delta),
+        "unit": None if claim is None else claim.unit.label,
+        "neighbours": None if claim is None else claim.neighbours,
+        "coins": outcome.coins,
+        "guarantee": guarantee(found),
+        "rows": len(found.table.identities),
+        "dropped": found.table.dropped,
+        "charged_rows": found.charged if request.budgeted else 0,
+        "state": str(request.state) if request.budgeted else None,
+        "hit_boundary": outcome.hit_boundary,
+        "warnings": list(found.warnings),
+        "notes": list(clear_notes(found)),
+        "estimate": dict(zip(columns.names, map(float, outcome.theta), strict=True)),
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def facts(found: Estimated) -> str:
+    """Public counts, and how the estimate was made."""
+    unit = found.table.columns.unit.label
+    return f"{counted(len(found.table.identities), unit)}; model {found.table.columns.model}; {found.outcome.arm.name}"
+
+
+def guarantee(found: Estimated) -> str:
+    """The claim with its level, unit, neighbours and coins; or that there is none."""
+    outcome = found.outcome
+    if outcome.claim is None:
+        return f"Guarantee: none. The server sees {_seen(found.request)}."
+    claim = replace(outcome.claim, epsilon=Decimal(rounded_up(outcome.claim.epsilon)))
+    if outcome.coins == Coins.ADDRESSED.label:
+        return f"Guarantee: none, coins are addressed. With the system's coins: {claim}"
+    return f"Guarantee: {claim}, over all rounds; coins: {outcome.coins}"
+
+
+def _seen(request: Request) -> str:
+    return "gradients of every record" if request.trust is Trust.CLEAR else SIGHT[request.trust].server
+
+
+def cost(found: Estimated) -> str:
+    """What this run added to the ledger."""
+    request = found.request
+    if not request.budgeted:
+        return "Nothing is charged or kept."
+    ledger = request.state / LEDGER
+    if not found.charged:
+        return f"Nothing charged: these answers were paid for before. Ledger: {ledger}"
+    rounds = ", some of them in several rounds, which add up to the claim" if _often(found) else ""
+    return f"Charged: {counted(found.charged, found.table.columns.unit.label)}{rounds}. Ledger: {ledger}"
+
+
+def _often(found: Estimated) -> bool:
+    return found.charged > len(found.table.identities)
+
+
+def clear_notes(found: Estimated) -> tuple[str, ...]:
+    """Of a clear run: how heavy the tails are, whether there is a mean at all, what a threshold would cut."""
+    if found.request.trust is not Trust.CLEAR:
+        return ()
+    columns, names = found.table.columns, found.table.columns.names
+    at = np.zeros(len(names)) if columns.model == "mean" else found.outcome.theta
+    each = gradients(columns.model, found.table.held, at)
+    what = "values" if columns.model == "mean" else "gradients"
+    notes = []
+    for name, column in zip(names, each.T, strict=True):
+        tail = tail_index(column)
+        if tail is not None and tail.no_mean:
+            notes.append(
+                f"{name}: {tail} of {what}, below 1: such a law has no mean. The estimate is that of these records and "
+                "says nothing of others; more records do not help"
+            )
+        elif tail is not None and tail.index < 2:
+            notes.append(
+                f"{name}: {tail} of {what}: their variance is infinite, or nearly: --tail below {tail.index - 1:.2f}"
+            )
+    threshold = found.request.threshold
+    if threshold is not None:
+        beyond = int((np.abs(each) > float(threshold)).any(axis=1).sum())
+        notes.append(
+            f"For you alone: a threshold of {canonical(threshold)} would cut {counted(beyond, columns.unit.label)}"
+        )
+    return tuple(notes)
+
+
+def has_no_mean(table: RecordTable) -> bool:
+    """Whether some feature of a mean has a tail without one: depends on records."""
+    each = gradients("mean", table.held, np.zeros(len(table.columns.names)))
+    return any(tail is not None and tail.no_mean for tail in map(tail_index, each.T))
+
+
+def _number(value: float) -> str:
+    return f"{value:+.6g}"
