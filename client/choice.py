@@ -47,8 +47,9 @@ class Choice:
 
 def understand(task: Task) -> None:
     """Raise TaskInvalid for a task with a part that nothing here acts on: ignoring it could break a claim."""
-    if task.round or task.theta is not None or task.coordinates is not None or task.cohort or task.modulus:
-        raise TaskInvalid("expected one round without theta, coordinates, cohort and modulus")
+    of_records = (task.theta, task.centre, task.coordinates)
+    if task.round or any(part is not None for part in of_records) or task.cohort or task.modulus:
+        raise TaskInvalid("expected one round without theta, centre, coordinates, cohort and modulus")
     if task.trust not in SIGHT:
         raise TaskInvalid(f"expected a trust model of today, got {task.trust}")
     if task.ties is Ties.HALF and task.trust is Trust.LOCAL:

@@ -22,7 +22,8 @@ MOST_ATTEMPTS = (1 << 32) - 1
 UNLIMITED = "unlimited"
 CAPS = ("label_cap", "labeler_cap", "delta_cap", "labeler_delta_cap")
 PICKS = ("highest", "lowest")
-KEYS = ("trust", "mechanisms", "max_epsilon", "levels", "pick", *CAPS, "units", "max_attempt", "ties_public")
+FLAGS = ("ties_public", "central_rows")
+KEYS = ("trust", "mechanisms", "max_epsilon", "levels", "pick", *CAPS, "units", "max_attempt", *FLAGS)
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Policy:
     `labeler_cap` and `labeler_delta_cap` of one labeler, whose m labels of one task spend m epsilon, and a delta that
     grows as e^(m epsilon) unless the task protects labelers. None is no bound. Clear labels have no budget, so nothing
     bounds a trust in CLEAR. `ties_public` declares that it is no secret which labels are ties: then a task under a
-    claim may leave them out.
+    claim may leave them out. Trust in a curator is for exact sums; `central_rows` lets it see each row's bounded value.
 
     Raises ValueError for a bound that is not positive, and for levels beside a trust in CLEAR: clear labels are above
     every level, and refusing only those whose level it is would tell who has an answer.
@@ -52,6 +53,7 @@ class Policy:
     units: frozenset[Unit] = frozenset({Unit.LABEL})
     max_attempt: int = 0
     ties_public: bool = False
+    central_rows: bool = False
     levels: tuple[tuple[str, Decimal], ...] = field(default=(), repr=False)
     pick: str = "highest"
 
@@ -74,7 +76,8 @@ class Policy:
     def simulation(cls) -> "Policy":
         """For a client without a node file: its labels are synthetic, so every trust model is allowed."""
         units = frozenset({Unit.LABEL, Unit.RECORD, Unit.HOLDER})
-        return cls(trusts=frozenset(SIGHT), max_epsilon=None, max_attempt=MOST_ATTEMPTS, units=units)
+        trusts = frozenset(SIGHT)
+        return cls(trusts=trusts, max_epsilon=None, max_attempt=MOST_ATTEMPTS, units=units, central_rows=True)
 
     @classmethod
     def parse(cls, content: Mapping[str, Any], place: str = "policy") -> "Policy":
@@ -98,12 +101,14 @@ class Policy:
             )
             if key in top
         }
+        flags = {key: strict.boolean(top.get(key, False), f"[{place}] {key}") for key in FLAGS}
         return cls(
             trusts=frozenset(Trust.parse(name) for name in names.get("trust", {"local"})),
             mechanisms=names.get("mechanisms"),
             units=frozenset(unit for unit in Unit if unit.label in names.get("units", {"label"})),
             max_attempt=strict.integer(top.get("max_attempt", 0), f"[{place}] max_attempt", 0, MOST_ATTEMPTS),
-            ties_public=strict.boolean(top.get("ties_public", False), f"[{place}] ties_public"),
+            ties_public=flags["ties_public"],
+            central_rows=flags["central_rows"],
             levels=_levels(top.get("levels", {}), f"{place}.levels"),
             pick=strict.text(top.get("pick", PICKS[0]), f"[{place}] pick", PICKS),
             **bounds,
@@ -125,7 +130,12 @@ class Policy:
         return None
 
     def allows(self, mechanism: Mechanism) -> bool:
-        """Whether a mechanism is among those that this policy names; without a claim there is none to name."""
+        """Whether a mechanism is among those that this policy names, and shows no row that it keeps from curators.
+
+        Without a claim there is none to name.
+        """
+        if mechanism.get("rows") is not None and not self.central_rows:
+            return False
         return self.mechanisms is None or mechanism.name == "none" or mechanism.name in self.mechanisms
 
     def order(self, menu: Sequence[Mechanism]) -> tuple[Mechanism, ...]:

@@ -27,12 +27,12 @@ def understand_records(task: Task) -> None:
         task.trust is not Trust.LOCAL or _last(task.coordinates) >= task.problem.dimension
     ):
         raise TaskInvalid(f"expected coordinates below {task.problem.dimension}, of local reports")
-    if task.theta is not None and (
-        task.theta.shape != (task.repetitions, task.problem.dimension)
-        or not np.isfinite(task.theta).all()
-        or np.abs(task.theta).max() > LARGEST_THETA
-    ):
-        raise TaskInvalid("expected one finite theta of moderate size for each repetition")
+    shape = (task.repetitions, task.problem.dimension)
+    for points in (task.theta, task.centre):
+        if points is not None and (
+            points.shape != shape or not np.isfinite(points).all() or np.abs(points).max() > LARGEST_THETA
+        ):
+            raise TaskInvalid("expected one finite theta, and centre, of moderate size for each repetition")
     if task.rows is not None and _last(task.rows) >= task.n:
         raise TaskInvalid(f"expected rows below {task.n}")
     _understand_claim(task)

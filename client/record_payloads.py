@@ -75,4 +75,6 @@ class AskedRecords:
         if task.theta is not None:
             point = task.theta[repetition - task.first_repetition]
         found = gradients(task.problem.model, self.source.records(task, repetition, self.rows), point)
+        if task.centre is not None:
+            found = found - task.centre[repetition - task.first_repetition]
         return found if task.coordinates is None else found[:, task.coordinates.numbers()]

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +88,7 @@ def encode_task(task: Task) -> bytes:
         groups=None if task.groups is None else encode_array(task.groups),
         map=None if task.map is None else encode_array(task.map),
         coordinates=encode_runs(task.coordinates),
+        centre=None if task.centre is None else encode_array(task.centre),
     )
     return message.SerializeToString(deterministic=True)
 
@@ -99,9 +101,6 @@ def decode_task(raw: bytes) -> Task:
             raise ValueError("expected a study fingerprint of 32 bytes, a menu, and 1 <= n < 2^32")
         if message.repetitions < 1 or message.first_repetition + message.repetitions > 1 << 32:
             raise ValueError(f"expected a block of repetitions, got {message.repetitions}")
-        theta = decode_array(message.theta) if message.HasField("theta") else None
-        if theta is not None and theta.dtype.kind != "f":
-            raise ValueError(f"expected float64 theta, got {theta.dtype}")
         groups = decode_array(message.groups) if message.HasField("groups") else None
         if groups is not None and (groups.dtype.str[1:], groups.shape) != ("i4", (message.n,)):
             raise ValueError(f"expected int32 groups of shape ({message.n},), got {groups.dtype} {groups.shape}")
@@ -120,7 +119,7 @@ def decode_task(raw: bytes) -> Task:
             round=message.round,
             attempt=message.attempt,
             rows=decode_runs(message.rows),
-            theta=theta,  # type: ignore[arg-type]
+            theta=_decode_points(message, "theta"),
             exponent=message.exponent if message.HasField("exponent") else None,
             ties=Ties(message.ties),
             cap=message.cap,
@@ -129,7 +128,17 @@ def decode_task(raw: bytes) -> Task:
             groups=groups,  # type: ignore[arg-type]
             map=_decode_map(message, problem.reduced_dimension),
             coordinates=decode_runs(message.coordinates),
+            centre=_decode_points(message, "centre"),
         )
+
+
+def _decode_points(message: wire.Task, name: Literal["theta", "centre"]) -> NDArray[np.float64] | None:
+    if not message.HasField(name):
+        return None
+    points = decode_array(getattr(message, name))
+    if points.dtype.kind != "f":
+        raise ValueError(f"expected float64 {name}, got {points.dtype}")
+    return points.astype(np.float64, copy=False)
 
 
 def _decode_map(message: wire.Task, dimension: int) -> NDArray[np.float64] | None:

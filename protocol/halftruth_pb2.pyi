@@ -375,6 +375,7 @@ class Task(google.protobuf.message.Message):
     GROUPS_FIELD_NUMBER: builtins.int
     MAP_FIELD_NUMBER: builtins.int
     COORDINATES_FIELD_NUMBER: builtins.int
+    CENTRE_FIELD_NUMBER: builtins.int
     study: builtins.bytes
     """fingerprint of the study's public part, 32 bytes"""
     trust: global___Trust.ValueType
@@ -422,6 +423,10 @@ class Task(google.protobuf.message.Message):
     def coordinates(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___Run]:
         """of a record's contribution, those that count; empty: all"""
 
+    @property
+    def centre(self) -> global___Array:
+        """(repetitions, dimension) F64: what contributions are bounded around; none: 0"""
+
     def __init__(
         self,
         *,
@@ -447,9 +452,10 @@ class Task(google.protobuf.message.Message):
         groups: global___Array | None = ...,
         map: global___Array | None = ...,
         coordinates: collections.abc.Iterable[global___Run] | None = ...,
+        centre: global___Array | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_exponent", b"_exponent", "exponent", b"exponent", "groups", b"groups", "map", b"map", "problem", b"problem", "theta", b"theta"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_exponent", b"_exponent", "attempt", b"attempt", "cap", b"cap", "cohort", b"cohort", "coordinates", b"coordinates", "delta", b"delta", "epsilon", b"epsilon", "exponent", b"exponent", "first_repetition", b"first_repetition", "groups", b"groups", "map", b"map", "menu", b"menu", "modulus", b"modulus", "n", b"n", "problem", b"problem", "repetitions", b"repetitions", "round", b"round", "rows", b"rows", "study", b"study", "theta", b"theta", "ties", b"ties", "trust", b"trust", "unit", b"unit"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_exponent", b"_exponent", "centre", b"centre", "exponent", b"exponent", "groups", b"groups", "map", b"map", "problem", b"problem", "theta", b"theta"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_exponent", b"_exponent", "attempt", b"attempt", "cap", b"cap", "centre", b"centre", "cohort", b"cohort", "coordinates", b"coordinates", "delta", b"delta", "epsilon", b"epsilon", "exponent", b"exponent", "first_repetition", b"first_repetition", "groups", b"groups", "map", b"map", "menu", b"menu", "modulus", b"modulus", "n", b"n", "problem", b"problem", "repetitions", b"repetitions", "round", b"round", "rows", b"rows", "study", b"study", "theta", b"theta", "ties", b"ties", "trust", b"trust", "unit", b"unit"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_exponent", b"_exponent"]) -> typing.Literal["exponent"] | None: ...
 
 global___Task = Task

@@ -135,7 +135,8 @@ class Task:
     at any label. `epsilon` None makes no claim; `delta` None is a pure claim. `cap`, at the unit LABELER, is how many
     labels of one labeler count; `groups` (n,) numbers the labelers of all rows, where a sum is protected for them.
     `map` (p, p) is applied to reduced rows before they are weighted, where a sum's noise is shaped.
-    Of records: `theta` (repetitions, d) is where gradients are taken, None at 0; `coordinates` of them, None for all.
+    Of records: `theta` (repetitions, d) is where gradients are taken, None at 0; `coordinates` of them, None for all;
+    what is bounded is a gradient less the `centre` (repetitions, d), None for 0.
     """
 
     study: bytes
@@ -160,6 +161,7 @@ class Task:
     groups: NDArray[np.int32] | None = field(default=None, repr=False)
     map: NDArray[np.float64] | None = field(default=None, repr=False)
     coordinates: Runs | None = None
+    centre: NDArray[np.float64] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)

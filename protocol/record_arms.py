@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
+from protocol.aggregates import AGGREGATES
 from protocol.arms import Arm, Known, Option, OptionRule
 from protocol.numeric import NUMERIC
+from protocol.numeric.coordinates import SCALARS
 from protocol.trust import Trust
 
 # What a trusted curator does with bounded contributions, and the parameters beside epsilon, delta and the bound.
@@ -31,9 +33,11 @@ RECORD_MECHANISMS: dict[Trust | None, tuple[str, ...]] = {
 # Mechanisms that let the largest coordinates of a step out, and values of them: of sparse estimators alone.
 SELECTING = tuple(name for name, known in RECORD_CENTRAL.items() if known == _SELECTED)
 
+_AGGREGATE = frozenset({"aggregate", "faulty", "groups", "radius", "steps", "trim"})
 _MODELS = frozenset({"mean", "linear", "logistic"})
 _MEAN = frozenset({"mean"})
 _BOUND = frozenset({"threshold", "shape", "norm"})
+_FOLLOWED = _BOUND | {"first", "quantile", "rate"}
 _CHOSEN = frozenset({"choice_share", "choice_failure", "choice_weight"})
 _RECENTRED = frozenset({"recentre", "recentred_moment"})
 _DESCENT = frozenset({"rounds", "step", "batches", "average", "project", "ridge"})
@@ -41,20 +45,20 @@ _SPARSE = frozenset({"sparsity", "rounds", "step", "project"})
 _LOCAL = frozenset({"threshold", "shape", "coordinates"})
 RECORD_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (None, "zero"): Known(models=_MODELS),
-    (Trust.CLEAR, "mean"): Known(frozenset({"threshold", "shape"}), _MEAN),
+    (Trust.CLEAR, "mean"): Known(frozenset({"threshold", "shape"}) | _AGGREGATE, _MEAN),
     (Trust.CLEAR, "median-of-means"): Known(frozenset({"groups"}), _MEAN),
-    (Trust.CLEAR, "descent"): Known(_DESCENT, _MODELS),
-    (Trust.CENTRAL, "mean"): Known(_BOUND | _CHOSEN, _MEAN),
+    (Trust.CLEAR, "descent"): Known(_DESCENT | _AGGREGATE, _MODELS),
+    (Trust.CENTRAL, "mean"): Known(_BOUND | _CHOSEN | _AGGREGATE, _MEAN),
     (Trust.CENTRAL, "recentred-mean"): Known(frozenset({"shape", "norm"}) | _RECENTRED, _MEAN),
     (Trust.CENTRAL, "algorithm-1"): Known(models=_MEAN),
     (Trust.CENTRAL, "algorithm-3"): Known(frozenset({"groups", "shape", "threshold"}), _MEAN),
     (Trust.CENTRAL, "median-of-means"): Known(_BOUND | {"groups"}, _MEAN),
-    (Trust.CENTRAL, "descent"): Known(_BOUND | _CHOSEN | _DESCENT | {"first", "quantile", "rate"}, _MODELS),
+    (Trust.CENTRAL, "descent"): Known(_FOLLOWED | _CHOSEN | _DESCENT | _AGGREGATE, _MODELS),
     (Trust.CENTRAL, "algorithm-2-convex"): Known(frozenset({"rounds", "step", "project"}), _MODELS),
     (Trust.CENTRAL, "algorithm-2-strong"): Known(frozenset({"rounds", "step", "project"}), _MODELS),
-    (Trust.LOCAL, "mean"): Known(_LOCAL | {"choice_share"}, _MEAN),
+    (Trust.LOCAL, "mean"): Known(_LOCAL | _AGGREGATE | {"choice_share"}, _MEAN),
     (Trust.LOCAL, "recentred-mean"): Known(frozenset({"shape", "coordinates"}) | _RECENTRED, _MEAN),
-    (Trust.LOCAL, "descent"): Known(_DESCENT | _LOCAL, _MODELS),
+    (Trust.LOCAL, "descent"): Known(_DESCENT | _LOCAL | _AGGREGATE, _MODELS),
     (Trust.CLEAR, "hard-thresholding"): Known(_SPARSE | {"batches", "threshold", "shape"}, _MODELS),
     (Trust.CENTRAL, "hard-thresholding"): Known(_SPARSE | {"batches", "split", "threshold", "shape"}, _MODELS),
     (Trust.CENTRAL, "algorithm-5"): Known(_SPARSE, _MODELS),  # any selection, all else as printed
@@ -69,17 +73,20 @@ PRINTED = {
 }
 
 RECORD_OPTIONS: dict[str, OptionRule] = {
+    "aggregate": OptionRule(frozenset(AGGREGATES), number=False),
     "average": OptionRule(frozenset({"all", "half", "last"}), number=False),
     "batches": OptionRule(frozenset({"all", "disjoint"}), number=False),
     "choice_failure": OptionRule(),
     "choice_share": OptionRule(),
     "choice_weight": OptionRule(frozenset({"none", "square"}), number=False),
     "coordinates": OptionRule(),
+    "faulty": OptionRule(),
     "first": OptionRule(),
     "groups": OptionRule(),
     "norm": OptionRule(frozenset({"l2", "linf"}), number=False),
     "project": OptionRule(frozenset({"ball", "box", "none", "simplex", "sum-zero"}), number=False),
     "quantile": OptionRule(),
+    "radius": OptionRule(),
     "rate": OptionRule(),
     "recentre": OptionRule(frozenset({"always", "many"}), number=False),
     "recentred_moment": OptionRule(),
@@ -89,7 +96,9 @@ RECORD_OPTIONS: dict[str, OptionRule] = {
     "sparsity": OptionRule(),
     "split": OptionRule(),
     "step": OptionRule(),
+    "steps": OptionRule(),
     "threshold": OptionRule(frozenset({"adaptive", "bound", "histogram", "mse", "paper", "private"})),
+    "trim": OptionRule(),
 }
 # Rules for a threshold that look at records, at a part of the claim: who knows them.
 LOOKING: dict[str, tuple[tuple[Trust, str], ...]] = {
@@ -101,7 +110,7 @@ PURE = frozenset(
     {"duchi", "duchi-ball", "duchi-cube", "hybrid", "laplace", "piecewise", "priv-unit", "priv-unit-gaussian"}
 )
 PURE_SELECTING = frozenset({"peeling-pure", "permute-and-flip"})
-WHOLE = ("coordinates", "groups", "rounds", "sparsity")
+WHOLE = ("coordinates", "groups", "rounds", "sparsity", "steps")
 
 
 def is_pure(arm: Arm) -> bool:
@@ -139,6 +148,26 @@ def record_conflict(options: Mapping[str, Option], ball: bool) -> str | None:
             return f"expected a whole number as {name}, got {value}"
     if options.get("project") in ("ball", "box") and not ball:
         return "expected a bound in [problem], the ball's radius or the box's half side, to project on"
+    return None
+
+
+def unused_conflict(
+    trust: Trust | None, estimator: str, mechanism: str, options: Mapping[str, Option], dimension: int
+) -> str | None:
+    """Why an option of an arm about records would not be acted on; None where all are."""
+    rule, coordinates = options.get("threshold"), options.get("coordinates")
+    if isinstance(rule, str) and rule not in LOOKING:
+        if trust is Trust.CLEAR or estimator == "algorithm-3":
+            return f"expected a number as threshold, got {rule!r}: there are no rules here"
+        if trust is Trust.LOCAL and rule != "mse":
+            return f"expected threshold = 'mse', a number, or none where holders randomise, got {rule!r}"
+    if isinstance(coordinates, Decimal):
+        if mechanism not in SCALARS:
+            return f"expected no coordinates beside {mechanism}, which reports all of them: {', '.join(SCALARS)} do not"
+        if coordinates > dimension:
+            return f"expected coordinates in 1..{dimension}, got {coordinates}"
+    if trust is Trust.CLEAR and "shape" in options and rule is None:
+        return "expected a threshold beside shape: without a claim nothing is bounded otherwise"
     return None
 
 

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from protocol import strict
+from protocol.aggregates import aggregate_conflict
 from protocol.arms import Arm, Option, OptionRule
 from protocol.problem import Problem
 from protocol.record_arms import (
@@ -16,6 +17,7 @@ from protocol.record_arms import (
     record_conflict,
     record_mechanisms,
     sparse_conflict,
+    unused_conflict,
 )
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
@@ -42,7 +44,8 @@ def record_arm(content: Any, place: str, problem: Problem, read: Read) -> Arm:
     options = {key: read(RECORD_OPTIONS[key], chosen[key], f"[{place}] {key}") for key in sorted(chosen)}
     reason = record_conflict(options, problem.bound is not None)
     reason = reason or sparse_conflict(known[estimator], mechanism, options, problem.dimension)
-    reason = reason or looking_conflict(trust, estimator, options)
+    reason = reason or unused_conflict(trust, estimator, mechanism, options, problem.dimension)
+    reason = reason or looking_conflict(trust, estimator, options) or aggregate_conflict(trust, estimator, options)
     if reason:
         raise StudyError(f"[{place}] {reason}")
     own = {"rounds", "sparsity"} & known[estimator].options == {"rounds"}  # sparse ones have a step from the law

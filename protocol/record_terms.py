@@ -1,7 +1,7 @@
 """The terms of a task about records, derived alike by client and server: how a record's gradient is bounded and summed.
 
 A record's contribution is the gradient of its loss at the task's theta (0 where there is none), the mean over its
-records where a row is a holder. It is bounded first, whatever happens to it afterwards.
+records where a row is a holder, less the task's centre. It is bounded first, whatever happens to it afterwards.
 """
 
 import math
@@ -152,8 +152,8 @@ def numeric_parameters(mechanism: Mechanism) -> dict[str, Decimal]:
 def run_of(task: Task) -> bytes | None:
     """What names the run that a task is a round of, where all its rounds share one claim; None where it stands alone.
 
-    The rounds of a run differ in `round` and `theta` only, and where contributions beyond their bound are counted in
-    that bound, which the noise follows: everything else, the rows included, is hashed.
+    The rounds of a run differ in `round`, `theta` and `centre` only, and where contributions beyond their bound are
+    counted in that bound, which the noise follows: everything else, the rows included, is hashed.
     """
     mechanism = task.menu[0]
     if task.trust is Trust.CLEAR or task.problem.kind != "records" or mechanism.get("rounds") is None:
@@ -161,7 +161,7 @@ def run_of(task: Task) -> bytes | None:
     if mechanism.get("counted") is not None:
         same = {name: value for name, value in mechanism.parameters if name not in SCALES}
         task = replace(task, menu=(Mechanism.of(mechanism.name, **same),), exponent=None)
-    return identity(encode_task(replace(task, round=0, theta=None)))
+    return identity(encode_task(replace(task, round=0, theta=None, centre=None)))
 
 
 def _down(threshold: Decimal) -> float:

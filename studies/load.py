@@ -15,6 +15,7 @@ from protocol import strict
 from protocol.choice_features import packed
 from protocol.coins import Floats
 from protocol.problem import DRAWN, Problem
+from protocol.record_arms import RECORD_OPTIONS
 from protocol.record_law import parse_records
 from protocol.strict import StudyError
 from protocol.study import Study, describe, with_options
@@ -27,7 +28,7 @@ _RUN = {"study", "problem", "population", "records", "grid", "arm"}
 # What tells a study for another command.
 _COMMANDS = {"attack": "attack", "liars": "attack", "bandit": "policy", "way": "real"}
 _OF_ARMS = frozenset({"ridge", "tau", "groups", "trim", "radius", "step"})
-_OF_RECORDS = frozenset({"coordinates", "rounds", "threshold", "tail", "moment"})
+_OF_RECORDS = frozenset({"tail", "moment"} | {name for name, rule in RECORD_OPTIONS.items() if rule.number})
 _NUMBERS = _OF_ARMS | _OF_RECORDS | {"bound", "theta", "scales", "epsilon", "delta", "levels", "shares"}
 
 

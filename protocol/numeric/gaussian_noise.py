@@ -11,15 +11,16 @@ from protocol.gaussian import analytic_noise_multiplier
 from protocol.numeric.channel import Floats, Kept, NumericChannel, Words, every
 from protocol.numeric.grids import grid, on_grid, to_grid
 from protocol.numeric.spheres import SLACK
-from protocol.numeric.terms import Parameters, read
+from protocol.numeric.terms import ROUNDS, Parameters, read
 
 
 @dataclass(frozen=True)
 class GaussianNoise(NumericChannel):
     """The row plus independent normal noise of one scale: MSE d stddev^2, whatever the row.
 
-    Guarantee: (epsilon, delta) for the continuous law, by the exact profile at sensitivity 2 bound. Source: Balle,
-    Wang 2018.
+    Guarantee: (epsilon, delta) for the continuous law, by the exact profile at sensitivity 2 bound; of all `rounds`
+    together where there are several, whatever each asks for: T reports of deviation s sqrt(T) are one of s. Source:
+    Balle, Wang 2018; Dong, Roth, Su 2022 (rounds).
     """
 
     stddev: float
@@ -59,9 +60,10 @@ class GaussianNoise(NumericChannel):
 
 
 def gaussian_noise(parameters: Parameters) -> GaussianNoise:
-    """The smallest noise of the level asked for; parameters epsilon, delta, threshold (a Euclidean norm), dimension."""
-    terms = read("gaussian", parameters, delta=True)
+    """The smallest noise of the level asked for, by epsilon, delta, threshold (a length), dimension, rounds (1)."""
+    terms = read("gaussian", parameters, ROUNDS, delta=True)
     sensitivity = 2 * terms.bound * (1 + SLACK)
-    return GaussianNoise(
-        terms, math.nextafter(sensitivity * analytic_noise_multiplier(terms.epsilon, terms.delta), math.inf)
-    )
+    once = math.nextafter(sensitivity * analytic_noise_multiplier(terms.epsilon, terms.delta), math.inf)
+    if terms.rounds == 1:
+        return GaussianNoise(terms, once)
+    return GaussianNoise(terms, once * math.sqrt(terms.rounds) * (1 + 2.0**-50))

@@ -14,12 +14,15 @@ MOST_DIMENSIONS = 1 << 20
 NEEDED = frozenset({"epsilon", "threshold", "dimension"})
 DELTA = frozenset({"delta"})
 COORDINATES = frozenset({"coordinates"})
+ROUNDS = frozenset({"rounds"})
 _DOWN = Context(prec=40, rounding=ROUND_FLOOR)
 
 
 @dataclass(frozen=True)
 class NumericTerms:
     """The parameters of one mechanism: level, size of a holder's numbers, how many there are and how many are sent.
+
+    `rounds`: reports of a holder that share the level.
 
     Raises ValueError for numbers out of range.
     """
@@ -30,6 +33,7 @@ class NumericTerms:
     dimension: int
     delta: Decimal = Decimal(0)
     coordinates: int = 0
+    rounds: int = 1
 
     def __post_init__(self) -> None:
         if decimals.epsilon(self.epsilon) > LARGEST_EPSILON:
@@ -56,7 +60,8 @@ class NumericTerms:
     def spelled(self) -> str:
         """The one spelling of the name and the parameters, for hashes."""
         written = [self.name, *map(decimals.canonical, (self.epsilon, self.delta, self.threshold))]
-        return " ".join([*written, str(self.dimension), str(self.coordinates)])
+        shared = [f"rounds {self.rounds}"] if self.rounds > 1 else []
+        return " ".join([*written, str(self.dimension), str(self.coordinates), *shared])
 
 
 def read(
@@ -66,7 +71,7 @@ def read(
     needed = NEEDED | DELTA if delta else NEEDED
     if not needed <= set(parameters) <= needed | optional:
         raise ValueError(f"expected parameters {sorted(needed)} of {name}, got {sorted(parameters)}")
-    whole = {key: parameters[key] for key in ("dimension", "coordinates") if key in parameters}
+    whole = {key: parameters[key] for key in ("dimension", "coordinates", "rounds") if key in parameters}
     for key, value in whole.items():
         if not value.is_finite() or value != int(value) or value < 1:
             raise ValueError(f"expected {key} to be a whole number >= 1, got {value}")

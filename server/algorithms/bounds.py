@@ -15,13 +15,15 @@ FAILURE = 0.05  # xi, the probability with which a bound may fail
 DIGITS = 12
 
 
-def central_bound(room: Room, n: int, rounds: int = 1, rule: str = "mse", kind: str = SUMS) -> Bounded:
+def central_bound(
+    room: Room, n: int, rounds: int = 1, rule: str = "mse", kind: str = SUMS, norm: str | None = None
+) -> Bounded:
     """How contributions of n rows are bounded in each of `rounds` releases that share the claim.
 
     Where the arm gives no number, `rule` or the one it names gives a threshold a coordinate; in length it is sqrt(d)
     times that. `shape` and `norm` are the arm's; by default values are clipped, each coordinate of its own.
     """
-    shape, norm = room.word("shape", CLIP), room.word("norm", LINF)
+    shape, norm = room.word("shape", CLIP), norm or room.word("norm", LINF)
     factor = math.sqrt(room.dimension) if norm == L2 else 1.0
     per_unit = 2 * math.sqrt(room.dimension) * noise_multiplier(room, rounds) / n
     threshold = _given(room)
@@ -40,7 +42,7 @@ def central_bound(room: Room, n: int, rounds: int = 1, rule: str = "mse", kind: 
 
 
 def local_bound(room: Room, n: int, epsilon: Decimal, **parameters: Decimal) -> Bounded:
-    """How contributions of n holders are bounded before each randomises its own."""
+    """How contributions of n holders are bounded before each randomises its own, in `rounds` that share `epsilon`."""
     shape, threshold = room.word("shape", CLIP), _given(room)
     parameters |= {} if room.delta is None else {"delta": room.delta}
     unit = numeric_channel(room.arm.mechanism, {"epsilon": epsilon, "threshold": Decimal(1), **parameters})
@@ -49,7 +51,7 @@ def local_bound(room: Room, n: int, epsilon: Decimal, **parameters: Decimal) -> 
         worst = unit.worst_mse / (1.0 if unit.norm == L2 else unit.dimension)
         threshold = local_threshold(moment, tail, n, worst, shape)
         threshold *= math.sqrt(unit.dimension) if unit.norm == L2 else 1.0
-    return Bounded(rounded(threshold), unit.norm, shape)
+    return Bounded(rounded(threshold), unit.norm, shape, rounds=int(parameters.get("rounds", 1)))
 
 
 def noise_multiplier(room: Room, rounds: int) -> float:

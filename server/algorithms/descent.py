@@ -1,5 +1,6 @@
 """Private stochastic convex optimisation: projected gradient descent whose every round is an exchange with holders."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -9,7 +10,8 @@ from protocol.strict import StudyError
 from protocol.terms import share
 from protocol.trust import Trust
 from server.aggregators.median_of_means import runs
-from server.algorithms.bounds import FAILURE, central_bound
+from server.algorithms.aggregates import clips_around, combined, curator_bound
+from server.algorithms.bounds import FAILURE
 from server.algorithms.local import local_task
 from server.algorithms.mean import group_means, noisy_median, printed_bound
 from server.algorithms.projections import PROJECTIONS
@@ -25,10 +27,12 @@ def descent(room: Room) -> Steps:
 
     `batches` "all" (the default where holders trust a curator): every row answers in every round, and T releases share
     the claim; "disjoint" (the default where they don't): each answers in one. `average`: of all iterates ("all"), of
-    the second half ("half") or the last one.
+    the second half ("half") or the last one. Where the arm names an `aggregate`, that takes the place of the mean: see
+    `server.algorithms.aggregates`; centred clipping starts each round at the last one's output.
 
     Guarantee: central (epsilon, delta) over all rounds, by exact composition or because batches are disjoint; local
-    epsilon, or (epsilon, delta), of every holder over all rounds; unit: what a row is; neighbours: replace it.
+    epsilon, or (epsilon, delta) by exact composition, of every holder over all rounds; unit: what a row is;
+    neighbours: replace it.
     Source: Tao, Wu, Cheng, Wang 2022, Algorithm 2; clipping, exact composition and averaging: derived, see
     docs/HEAVY_TAILS.md.
     """
@@ -36,10 +40,12 @@ def descent(room: Room) -> Steps:
     usual = "all" if room.arm.trust in (Trust.CENTRAL, Trust.CLEAR) else "disjoint"
     everyone = room.word("batches", usual) == "all"
     cut = [range(room.n)] * rounds if everyone else _batches(room, rounds)
-    path = Path(room)
+    path, last = Path(room), room.start
     for t, rows in enumerate(cut):
-        (heard,) = yield [_task(room, path.at, t, rows, rounds if everyone else 1)]
-        path.step(room.means(heard))
+        (heard,) = yield [_task(room, path.at, t, rows, rounds if everyone else 1, last)]
+        found = combined(room, heard, last if t else None)
+        last = last + found if clips_around(room) else found
+        path.step(last)
     return path.found(room.word("average", "all"))
 
 
@@ -74,12 +80,15 @@ def _printed(room: Room, batches: list[range], rounds: int, average: str) -> Ste
     return path.found(average)
 
 
-def _task(room: Room, theta: Floats, t: int, rows: range, rounds: int) -> Task:
+def _task(room: Room, theta: Floats, t: int, rows: range, rounds: int, last: Floats) -> Task:
     if room.arm.trust is Trust.CLEAR:
         return room.task(theta=theta, round=t, rows=rows)
     if room.arm.trust is Trust.CENTRAL:
-        return room.task(central_bound(room, len(rows), rounds), theta=theta, round=t, rows=rows)
+        task = room.task(curator_bound(room, len(rows), rounds), theta=theta, round=t, rows=rows)
+        return replace(task, centre=np.ascontiguousarray(last)) if clips_around(room) else task
     assert room.epsilon is not None
+    if room.delta is not None:
+        return local_task(room, len(rows), theta=theta, round=t, rows=rows, rounds=rounds)
     level: Decimal = share(room.epsilon, rounds)
     return local_task(room, len(rows), theta=theta, round=t, rows=rows, epsilon=level)
 

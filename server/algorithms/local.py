@@ -34,10 +34,15 @@ def local_task(
     only: Runs | None = None,
     epsilon: Decimal | None = None,
     how: Bounded | None = None,
+    rounds: int = 1,
 ) -> Task:
-    """A task for n holders, each of whom bounds its contribution and randomises it at `epsilon` (None: the arm's)."""
+    """A task for n holders, each of whom bounds its contribution and randomises it at `epsilon` (None: the arm's).
+
+    `rounds` reports of a holder share that level, where the mechanism composes exactly.
+    """
     level = room.epsilon if epsilon is None else epsilon
     assert level is not None
     more = local_parameters(room, room.dimension if only is None else only.count)
+    more |= {"rounds": Decimal(rounds)} if rounds > 1 else {}
     how = how or local_bound(room, n, level, **more)
     return room.task(how, theta=theta, round=round, rows=rows, only=only, epsilon=level, **more)

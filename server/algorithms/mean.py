@@ -14,6 +14,7 @@ from protocol.strict import StudyError
 from protocol.trust import Trust
 from server.aggregators.base import median_rows
 from server.aggregators.median_of_means import runs
+from server.algorithms.aggregates import USUAL_STEPS, clips_around, combined, curator_bound
 from server.algorithms.bounds import FAILURE, assumed, central_bound, noise_multiplier, rounded
 from server.algorithms.local import local_task
 from server.algorithms.steps import Floats, Found, Room, Steps, mean_of_rows
@@ -25,18 +26,37 @@ from server.thresholds import group_threshold, groups_count
 def mean(room: Room) -> Steps:
     """The mean of bounded records: theta = -(mean of bounded gradients at 0), with noise once, or in every report.
 
+    Where the arm names an `aggregate`, that takes the place of the mean: see `server.algorithms.aggregates`.
+
     Guarantee: central (epsilon, delta), local epsilon or (epsilon, delta); unit: what a row is, a record or a holder;
     neighbours: replace it.
     Source: Tao, Wu, Cheng, Wang 2022, Algorithm 1; with clipping, the analytic Gaussian mechanism and a threshold that
     minimises the error: derived, see docs/HEAVY_TAILS.md.
     """
     if room.arm.trust is Trust.CLEAR:
-        values = yield from clear_values(room)
-        return found(-np.stack([mean_of_rows(each) for each in values]))
-    (heard,) = yield [
-        room.task(central_bound(room, room.n)) if room.arm.trust is Trust.CENTRAL else local_task(room, room.n)
-    ]
-    return found(-room.means(heard))
+        heard = yield from clear_values(room)
+        return found(-combined(room, heard))
+    if clips_around(room):
+        return (yield from clipped_mean(room))
+    central = room.arm.trust is Trust.CENTRAL
+    (heard,) = yield [room.task(curator_bound(room, room.n)) if central else local_task(room, room.n)]
+    return found(-combined(room, heard))
+
+
+def clipped_mean(room: Room) -> Steps:
+    """theta <- theta + mean of x - theta, clipped to the threshold in length, from 0: each step is one exact sum.
+
+    `steps` (3) releases share the claim, and the centre of each is what the last one released.
+
+    Guarantee: (epsilon, delta) over all steps; unit: what a row is; neighbours: replace it.
+    Source: Karimireddy, He, Jaggi 2021; noise: derived, see docs/HEAVY_TAILS.md.
+    """
+    steps, theta = room.whole("steps", USUAL_STEPS), room.start
+    how = curator_bound(room, room.n, steps)
+    for t in range(steps):
+        (heard,) = yield [room.task(how, theta=theta, round=t)]
+        theta = theta - combined(room, heard)
+    return found(theta)
 
 
 def algorithm_1(room: Room) -> Steps:
@@ -83,7 +103,8 @@ def median_of_means(room: Room) -> Steps:
     count = room.whole("groups", groups_count(room.dimension, FAILURE, room.n))
     cut = runs(room.n, min(count, room.n))
     if room.arm.trust is Trust.CLEAR:
-        values = yield from clear_values(room)
+        values = (yield from clear_values(room)).collected.values
+        assert values is not None
         cut = runs(len(values[0]), min(count, len(values[0])))
         means = np.stack([[mean_of_rows(each[part.start : part.stop]) for each in values] for part in cut])
         return found(-medians(means))
@@ -93,14 +114,16 @@ def median_of_means(room: Room) -> Steps:
     return found(-medians(means))
 
 
-def clear_values(room: Room) -> Generator[list[Task], list[Heard], list[Floats]]:
-    """Contributions as they are, (n, d) a repetition; bounded where the arm says a threshold, a number."""
+def clear_values(room: Room) -> Generator[list[Task], list[Heard], Heard]:
+    """Contributions as they are; bounded where the arm says a threshold, a number."""
     given, shape = number_only(room), room.word("shape", CLIP)
     (heard,) = yield [room.task()]
-    assert heard.collected.values is not None
+    values = heard.collected.values
+    assert values is not None
     if given is None:
-        return list(heard.collected.values)
-    return [bounded(values, Bounded(given, shape=shape)) for values in heard.collected.values]
+        return heard
+    within = np.stack([bounded(each, Bounded(given, shape=shape)) for each in values])
+    return replace(heard, collected=replace(heard.collected, values=within))
 
 
 def number_only(room: Room) -> float | None:

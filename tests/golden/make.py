@@ -117,6 +117,22 @@ EVERY_FIELD = Task(
     cohort=b"\x05" * 32,
     modulus=1 << 25,
 )
+RECORDS = Task(
+    b"\x09" * 32,
+    Trust.LOCAL,
+    Unit.RECORD,
+    Problem(3, "records", False, None, kind="records", model="linear"),
+    (Mechanism.of("piecewise", dimension=Decimal(2), epsilon=ONE, threshold=Decimal("2.5")),),
+    100,
+    ONE,
+    None,
+    4,
+    2,
+    round=2,
+    theta=np.array([[0.5, -0.5, 0.0], [0.0, 0.25, 1.0]]),
+    coordinates=Runs(((0, 2, 2),)),
+    centre=np.array([[0.0, 0.0, 2.0], [0.0, -1.0, 0.0]]),
+)
 TABLE = channel("randomized-response", {"epsilon": ONE}).digest
 BITS = Report(
     identity(encode_task(LOCAL)),
@@ -189,6 +205,7 @@ def good() -> dict[str, tuple[str, bytes]]:
         "task_shares": ("task", encode_task(SHARES)),
         "task_shaped": ("task", encode_task(SHAPED)),
         "task_choices": ("task", encode_task(CHOICES)),
+        "task_records": ("task", encode_task(RECORDS)),
         "report_sets": ("report", encode_report(SETS)),
         "report_bits": ("report", encode_report(BITS)),
         "report_ties": ("report", encode_report(TIES)),

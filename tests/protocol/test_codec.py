@@ -75,6 +75,14 @@ def test_every_field_of_a_task_survives(make: ModuleType) -> None:
     assert task.theta.tolist() == make.EVERY_FIELD.theta.tolist()
 
 
+def test_points_and_coordinates_of_records_survive(make: ModuleType) -> None:
+    task = decode_task(encode_task(make.RECORDS))
+    assert task.coordinates == make.RECORDS.coordinates
+    assert task.theta is not None and task.centre is not None
+    assert task.theta.tolist() == make.RECORDS.theta.tolist()
+    assert task.centre.tolist() == make.RECORDS.centre.tolist()
+
+
 def test_signature_is_outside_the_reports_id(make: ModuleType) -> None:
     raw = encode_report(make.BITS)
     plain, signed = (decode_reply(encode_reply([(raw, s)])) for s in (b"", b"key"))

@@ -109,10 +109,11 @@ def task(**changes: object) -> Task:
     return replace(whole, **changes)  # type: ignore[arg-type]
 
 
-def test_rounds_of_a_run_differ_in_round_and_theta_only() -> None:
+def test_rounds_of_a_run_differ_in_round_and_points_only() -> None:
     run = run_of(task())
-    assert run == run_of(task(round=2, theta=np.ones((1, 2))))
+    assert run == run_of(task(round=2, theta=np.ones((1, 2)))) == run_of(task(round=1, centre=np.ones((1, 2))))
     for other in ({"n": 11}, {"attempt": 1}, {"exponent": -39}, {"study": bytes(31) + b"x"}, {"first_repetition": 1}):
         assert run_of(task(**other)) not in (None, run)
     alone = Mechanism.of("gaussian", epsilon=Decimal(1), delta=Decimal("1e-5"), threshold=Decimal(2))
-    assert run_of(task(menu=(alone,))) is None and run_of(task(trust=Trust.LOCAL)) is None
+    assert run_of(task(menu=(alone,))) is None and run_of(task(trust=Trust.CLEAR)) is None
+    assert run_of(task(trust=Trust.LOCAL)) not in (None, run)
