@@ -19,36 +19,37 @@ MANY = 10  # records of a holder, from which on two stages are better than one
 def recentred_mean(room: Room) -> Steps:
     """Half of the rows for a centre c, the other half for Y - c, whose threshold falls as k^(-v/(1+v)).
 
-    The moment E|Y|^(1+v) of a mean of k records does not fall with k where the mean is not 0, that of Y - c does. With
-    fewer than 10 records in a row one stage is better, and is what is done, unless `recentre` is "always".
+    The moment E|Y|^(1+v) of a mean of k records does not fall with k where the mean is not 0, that of Y - c does. One
+    stage is better with fewer than 10 records in a row, or where `recentred_moment` is not below the moment that the
+    study assumes, and is what is done then, unless `recentre` is "always".
 
     Guarantee: the arm's, for a row is in one half; unit: what a row is, a record or a holder; neighbours: replace it.
     Source: derived, see docs/HEAVY_TAILS.md.
     """
-    law = room.study.records
-    if law is None or (law.per_holder < MANY and room.word("recentre", "many") == "many"):
-        return (yield from mean(room))
-    half = room.n // 2
-    if not half:
-        raise StudyError(f"{room.arm.name}: expected at least 2 rows for two stages, got {room.n}")
+    law, half = room.study.records, room.n // 2
+    if law is None or not half:
+        raise StudyError(f"{room.arm.name}: expected [records], and at least 2 rows for two stages, got {room.n}")
     how = _bound(room, half)
+    moment = room.number("recentred_moment", recentred_moment(room, law.per_holder, pilot_error(room, how, half)))
+    pays = law.per_holder >= MANY and moment < assumed(room)[0]
+    if not pays and room.word("recentre", "many") == "many":
+        return (yield from mean(room))
     (heard,) = yield [_task(replace(room, rows=range(half)), how)]
     centre = -room.means(heard)
-    moment = room.number("recentred_moment", recentred_moment(room, law.per_holder, pilot_error(room, how, half)))
     rest = replace(room, rows=range(half, room.n), moment=moment)
     (heard,) = yield [_task(rest, _bound(rest, room.n - half), theta=centre, round=1)]
     return found(centre - room.means(heard))
 
 
 def recentred_moment(room: Room, per_holder: int, error: float) -> float:
-    """2^v (2 u_c k^-v + error^(1+v)), a bound of E|Y - c|^(1+v) where c is within `error` of the mean.
+    """(((2 - 1/k) u_c k^-v)^(1/(1+v)) + error)^(1+v) bounds E|Y - c|^(1+v) where c is within `error` of the mean.
 
     u_c = 2^(1-v) u bounds E|x - E x|^(1+v): the centring operator has norm 2 on L1 and 1 on L2.
     Source: von Bahr, Esseen 1965, Theorem 2 (the mean of k); Riesz, Thorin (u_c); derived, see docs/HEAVY_TAILS.md.
     """
     moment, tail = assumed(room)
-    central = 2 ** (1 - tail) * moment
-    return float(2**tail * (2 * central * per_holder**-tail + error ** (1 + tail)))
+    of_mean = (2 - 1 / per_holder) * 2 ** (1 - tail) * moment * per_holder**-tail
+    return float((of_mean ** (1 / (1 + tail)) + error) ** (1 + tail))
 
 
 def pilot_error(room: Room, how: Bounded, n: int) -> float:
