@@ -54,11 +54,11 @@ class Bounded:
         Raises ValueError for a parameter that is missing or out of range.
         """
         given = dict(mechanism.parameters)
-        threshold, rounds = given.get("threshold"), given.get("rounds", Decimal(1))
+        threshold, rounds = given.get("threshold"), given.get("rounds")
         if threshold is None or not threshold > 0:
             raise ValueError(f"expected a threshold > 0 of {mechanism.name}, got {threshold}")
-        if rounds != int(rounds) or not 1 <= rounds <= MOST_ROUNDS:
-            raise ValueError(f"expected a whole number of rounds in 1..{MOST_ROUNDS}, got {rounds}")
+        if rounds is not None and (rounds != int(rounds) or not 2 <= rounds <= MOST_ROUNDS):  # one is spelled as none
+            raise ValueError(f"expected a whole number of rounds in 2..{MOST_ROUNDS}, or none, got {rounds}")
         for flag in FLAGS:
             if given.get(flag, Decimal(1)) != 1:
                 raise ValueError(f"expected {flag} = 1 or none, got {given[flag]}")
@@ -70,7 +70,7 @@ class Bounded:
             norm=norm or (L2 if "l2" in given else LINF),
             shape=TRUNCATE if "truncate" in given else CLIP,
             kind=ROWS if "rows" in given else SUMS,
-            rounds=int(rounds),
+            rounds=1 if rounds is None else int(rounds),
             counted=_down(counted),
         )
 

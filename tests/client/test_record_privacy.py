@@ -1,0 +1,92 @@
+"""What a hostile server may try with tasks about records of a file: what it is told, and what its holder is charged."""
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from client.labeler import Node, answer
+from client.ledger import DiskLedger
+from client.ledger_view import read_labelers
+from client.policy import Policy
+from client.sources.record_columns import RecordColumns
+from client.sources.record_table import read_record_table
+from protocol.codec import Signed, decode_reply, encode_task
+from protocol.messages import Code, Mechanism, Refusal, Report, Task
+from protocol.privacy import Unit
+from protocol.problem import Problem
+from protocol.record_terms import Bounded, sum_exponent
+from protocol.store import FeatureStore
+from protocol.trust import Trust
+
+TRUSTS = frozenset({Trust.LOCAL, Trust.CENTRAL})
+POLICY = Policy(trusts=TRUSTS, units=frozenset({Unit.RECORD}), label_cap=Decimal(100))
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    path = tmp_path / "records.csv"
+    path.write_text("id,x\n" + "".join(f"r{row},{value}\n" for row, value in enumerate([1.5, -3, 0.25, 400])), "utf-8")
+    table = read_record_table(path, False, RecordColumns(("x",), "mean", id="id"))
+    return Node(table, POLICY, DiskLedger(tmp_path / "ledger.sqlite"), "os", FeatureStore(None))
+
+
+def sum_task(round: int = 0, theta: float | None = None, *, delta: str | None = "1e-5", **parameters: int) -> Task:
+    failing = {} if delta is None else {"delta": Decimal(delta)}
+    mechanism = Mechanism.of(
+        "gaussian",
+        epsilon=Decimal(1),
+        threshold=Decimal(2),
+        **failing,
+        **{name: Decimal(value) for name, value in parameters.items()},
+    )
+    task = Task(
+        study=bytes(32),
+        trust=Trust.CENTRAL,
+        unit=Unit.RECORD,
+        problem=Problem(1, "records", False, None, kind="records", model="mean"),
+        menu=(mechanism,),
+        n=4,
+        epsilon=Decimal(1),
+        delta=failing.get("delta"),
+        first_repetition=0,
+        repetitions=1,
+        round=round,
+        theta=None if theta is None else np.array([[theta]]),
+    )
+    return replace(task, exponent=sum_exponent(task, Bounded(2.0)))
+
+
+def reply(node: Node, task: Task) -> Report | Code:
+    found: Any = decode_reply(answer(encode_task(task), node))
+    if isinstance(found, Refusal):
+        return found.code
+    (signed,) = found
+    assert isinstance(signed, Signed)
+    return signed.report
+
+
+def spent(tmp_path: Path) -> set[Decimal]:
+    return {each.epsilon for each in read_labelers(tmp_path / "ledger.sqlite")}
+
+
+def test_a_run_of_one_round_is_no_way_to_ask_again_for_nothing(node: Node, tmp_path: Path) -> None:
+    """It would be paid at its first round, and has no last one."""
+    replies = [reply(node, sum_task(round, float(round), rounds=1)) for round in range(3)]
+    assert replies == [Code.TASK_INVALID] * 3
+    assert spent(tmp_path) == set()
+
+
+def test_a_run_pays_once_and_answers_each_of_its_rounds_once(node: Node, tmp_path: Path) -> None:
+    first = reply(node, sum_task(0, 0.0, rounds=3))
+    assert isinstance(first, Report)
+    again = reply(node, sum_task(0, 1.0, rounds=3))  # another theta for the same round: the first answer
+    assert isinstance(again, Report)
+    assert (again.task, again.payload.values) == (first.task, first.payload.values)
+    others = [reply(node, sum_task(round, 2.0, rounds=3)) for round in (2, 1, 3)]
+    assert [isinstance(each, Report) for each in others] == [True, True, False]
+    assert others[2] is Code.TASK_INVALID
+    assert spent(tmp_path) == {Decimal(1)}
