@@ -15,7 +15,8 @@ from studies.summary import Moments, Setting, paired, summarise
 
 _LOCAL, _CENTRAL = "local/randomized-response/rr-map", "central/gaussian-statistic-clipped/mle"
 # What is compared: a heading, the arm as in the paper, the default.
-PAIRS = (
+Pair = tuple[str, str, str]
+PAIRS: tuple[Pair, ...] = (
     ("one-pass SGD / RR-MAP", "local/randomized-response/debiased-sgd", _LOCAL),
     ("de-biased / RR-MAP", "local/randomized-response/debiased", _LOCAL),
     ("objective perturbation / clipped", "central/objective-perturbation-paper/mle[norm=unprojected]", _CENTRAL),
@@ -43,20 +44,24 @@ class Compared:
         return WORSE if self.gap.high < 0 else EVEN
 
 
-def compare(table: pa.Table) -> list[Compared]:
-    """All comparisons that a results table has both arms for, in its order; raises ValueError where there are none."""
-    means = {(one.setting, one.arm): one.moments.mean for one in summarise(table)}
-    gaps = {(one.setting, one.left, one.right): one.moments for one in paired(table)}
+def compare(table: pa.Table, pairs: Iterable[Pair] | None = None, metric: str = "error_l2") -> list[Compared]:
+    """All comparisons (`PAIRS` if none are said) that a results table has both arms for, in its order.
+
+    Raises ValueError where there are none.
+    """
+    pairs = list(PAIRS if pairs is None else pairs)
+    means = {(one.setting, one.arm): one.moments.mean for one in summarise(table, metric)}
+    gaps = {(one.setting, one.left, one.right): one.moments for one in paired(table, metric)}
     gaps |= {(setting, right, left): gap.reversed() for (setting, left, right), gap in gaps.items()}
     found = []
     for setting in dict.fromkeys(setting for setting, _ in means):
-        for heading, paper, default in PAIRS:
+        for heading, paper, default in pairs:
             gap = gaps.get((setting, paper, default))
             if gap is not None:
                 ratio = means[setting, paper] / means[setting, default]
                 found.append(Compared(setting, heading, ratio, gap))
     if not found:
-        raise ValueError("expected results of studies/toml/defaults.toml, got none of the arms that are compared")
+        raise ValueError("expected results of a study of defaults, got none of the arms that are compared")
     return found
 
 
@@ -69,15 +74,20 @@ def markdown(features: str, compared: Iterable[Compared]) -> Iterator[str]:
     yield "| features | n | epsilon | " + " | ".join(headings) + " |"
     yield "|---" * (3 + len(headings)) + "|"
     for setting, own in by_setting.items():
-        cells = [_cell(own[heading]) if heading in own else "-" for heading in headings]
+        cells = [cell(own[heading]) if heading in own else "-" for heading in headings]
         yield f"| {features} | {setting.n} | {setting.epsilon or 0:g} | " + " | ".join(cells) + " |"
-    everyone = [one.verdict for own in by_setting.values() for one in own.values()]
-    counts = ", ".join(f"{everyone.count(verdict)} {verdict}" for verdict in (BETTER, EVEN, WORSE))
     yield ""
-    yield f"{features}: {len(everyone)} comparisons: the default is {counts}."
+    yield f"{features}: {counts(one for own in by_setting.values() for one in own.values())}"
 
 
-def _cell(one: Compared) -> str:
+def counts(compared: Iterable[Compared]) -> str:
+    """How comparisons came out, in words."""
+    everyone = [one.verdict for one in compared]
+    said = ", ".join(f"{everyone.count(verdict)} {verdict}" for verdict in (BETTER, EVEN, WORSE))
+    return f"{len(everyone)} comparisons: the default is {said}."
+
+
+def cell(one: Compared) -> str:
     """Ratio, and the interval of the differences; the verdict where it is not "better"."""
     note = "" if one.verdict == BETTER else f" {one.verdict}"
     return f"{one.ratio:.2f} [{one.gap.low:+.3f}, {one.gap.high:+.3f}]{note}"

@@ -5,21 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from protocol.arms import Arm
-from protocol.trust import Trust
 
 # Okabe and Ito's palette. Warm colours: local. Cool colours: central. Black: clear. Grey: no answer worth the name.
 BLACK, GREY = "#000000", "#8C8C8C"
 ORANGE, VERMILLION, PURPLE = "#E69F00", "#D55E00", "#CC79A7"
 SKY, BLUE, GREEN = "#56B4E9", "#0072B2", "#009E73"
-
-HEADINGS: dict[Trust | None, str] = {
-    Trust.CLEAR: "clear: labels as they are",
-    Trust.LOCAL: "local: labels are flipped first",
-    Trust.CENTRAL: "central: a curator adds noise",
-    Trust.DISTRIBUTED: "distributed noise",
-    Trust.SHUFFLED: "shuffled",
-    None: "no labels",
-}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from protocol.trust import Trust
 from studies.report.arms import Look
 from studies.report.view import Level, View
-from studies.theory import central, local
+from studies.theory import central, heavy, local
 from studies.theory.fitted import Fitted, fit_constant
 
 BROWN, NAVY = "#7A3E00", "#00395C"  # warm: local; cool: central; darker than any arm
@@ -43,7 +43,9 @@ class LowerBound:
 @lru_cache(maxsize=4)
 def lower_bounds(view: View) -> tuple[LowerBound, ...]:
     """One bound for each trust model that makes claims and has results; none where features do not span the space."""
-    problem = view.loaded.study.problem
+    problem, law = view.loaded.study.problem, view.loaded.study.records
+    if law is not None and law.tail is not None and law.moment is not None and problem.model == "mean":
+        return _of_means(view, float(law.tail), float(law.moment))
     if (problem.kind, problem.model) != ("pairwise", "btl") or not view.has_theory:
         return ()
     eigenvalues, dimension = np.linalg.eigvalsh(view.theory.second_moments), problem.reduced_dimension
@@ -63,7 +65,25 @@ def lower_bounds(view: View) -> tuple[LowerBound, ...]:
     return tuple(bound for bound in found if bound is not None)
 
 
-def _fit(view: View, trust: Trust, shape: Shape, colour: str, most: float) -> LowerBound | None:
+def _of_means(view: View, tail: float, moment: float) -> tuple[LowerBound, ...]:
+    """Rates of means of heavy-tailed records: errors fall half as fast with n where holders randomise."""
+    dimension = view.loaded.study.problem.dimension
+
+    def locally(n: int, level: Level, constant: float) -> float:
+        return heavy.least_local_error(n, float(level.epsilon or 0), moment, tail, constant)
+
+    def centrally(n: int, level: Level, constant: float) -> float:
+        epsilon, delta = float(level.epsilon or 0), float(level.delta or 0)
+        if dimension == 1:
+            return heavy.least_mean_error(n, epsilon, moment, tail, constant)
+        return math.sqrt(2 * heavy.least_strong_risk(n, epsilon, delta, dimension, moment, tail, constant**2 / 2))
+
+    ways = ((Trust.LOCAL, locally, BROWN), (Trust.CENTRAL, centrally, NAVY))
+    found = [_fit(view, trust, shape, colour, math.inf, power=1.0) for trust, shape, colour in ways]
+    return tuple(bound for bound in found if bound is not None)
+
+
+def _fit(view: View, trust: Trust, shape: Shape, colour: str, most: float, power: float = 0.5) -> LowerBound | None:
     """The bound that is below every mean of the trust model at the largest n, and touches the lowest of them."""
     n = view.counts[-1]
     measured = [
@@ -75,5 +95,5 @@ def _fit(view: View, trust: Trust, shape: Shape, colour: str, most: float) -> Lo
     measured = [(least, mean) for least, mean in measured if mean > 0 and math.isfinite(least)]
     if not measured:
         return None
-    fitted = fit_constant([x for x, _ in measured], [y for _, y in measured], [n] * len(measured), "lower", power=0.5)
+    fitted = fit_constant([x for x, _ in measured], [y for _, y in measured], [n] * len(measured), "lower", power)
     return LowerBound(trust, fitted, Look(f"{trust.label} lower bound, {fitted}", colour, ""), shape, most)

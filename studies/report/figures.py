@@ -13,7 +13,7 @@ from matplotlib.typing import LineStyleType
 
 from protocol.arms import Arm
 from protocol.decimals import canonical
-from studies.report.arms import HEADINGS, ZERO, Look
+from studies.report.arms import ZERO, Look
 from studies.report.bounds import lower_bounds
 from studies.report.canvas import (
     DASHES,
@@ -32,12 +32,13 @@ from studies.report.canvas import (
 from studies.report.view import Level, View, short
 from studies.summary import Summary
 
-TITLE = "L2 error of the reward parameter (true error, not divided by √n)"
+TITLE = "L2 error of the {truth} (true error, not divided by √n)"
 HOW = (
     "Markers: mean over {repetitions} with 95 % interval; dashed lines join them where there is no formula.\n"
-    "Solid lines: theory with nothing fitted (root mean square error, slightly above the mean).\n"
+    "{theory}"
     "Dotted lines: the error of the answer 0, and lower bounds up to a constant, which is fitted where they say."
 )
+THEORY = "Solid lines: theory with nothing fitted (root mean square error, slightly above the mean).\n"
 CURVE_POINTS = 25
 
 Point = tuple[float, int, Level]  # x on the axis, and where in the grid it is
@@ -68,7 +69,7 @@ def overview(view: View) -> Figure:
     limits = _limits(view, [point for level in levels for point in _counts(view, level)])
     for axes, level in zip(grid, levels, strict=False):
         _panel(axes, view, _counts(view, level), _fine_counts(view, level))
-        axes.set(title=view.title(level), xlabel="labels n", ylim=limits)
+        axes.set(title=view.title(level), xlabel=f"{view.wording.rows} n", ylim=limits)
     for axes in grid[len(levels) :]:
         axes.axis("off")
     _legend(grid[len(levels)], view)
@@ -81,7 +82,7 @@ def by_count(view: View, level: Level) -> Figure:
     figure, axes = _alone(view)
     points = _counts(view, level)
     _panel(axes, view, points, _fine_counts(view, level))
-    axes.set(title=view.title(level), xlabel="labels n", ylim=_limits(view, points))
+    axes.set(title=view.title(level), xlabel=f"{view.wording.rows} n", ylim=_limits(view, points))
     _name_ends(axes, view, view.counts[-1], level)
     return figure
 
@@ -170,7 +171,7 @@ def _legend(axes: Axes, view: View) -> None:
     for trust, arms in view.sections():
         drawn = [(view.looks[arm.name], _style(view, arm)) for arm in arms]
         drawn += [(bound.look, DOTS) for bound in lower_bounds(view) if bound.trust is trust]
-        lines += [(HEADINGS[trust], None), *((look.label, (look, style)) for look, style in drawn)]
+        lines += [(view.wording.headings[trust], None), *((look.label, (look, style)) for look, style in drawn)]
     for index, (text, line) in enumerate(lines):
         y = 0.97 - index * min(0.062, 1 / len(lines))
         if line is None:
@@ -181,8 +182,9 @@ def _legend(axes: Axes, view: View) -> None:
 
 
 def _head(figure: Figure, view: View) -> None:
-    figure.suptitle(TITLE, x=0.01, ha="left", fontsize=12.5, fontweight="bold")
-    lines = [view.describe() + ".", HOW.format(repetitions=view.repetitions())]
+    figure.suptitle(TITLE.format(truth=view.wording.truth), x=0.01, ha="left", fontsize=12.5, fontweight="bold")
+    theory = THEORY if view.loaded.study.records is None else ""
+    lines = [view.describe() + ".", HOW.format(repetitions=view.repetitions(), theory=theory)]
     figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=8.5)
 
 

@@ -5,7 +5,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from protocol.arms import Arm
-from studies.report.arms import HEADINGS
 from studies.report.view import Level, View
 from studies.summary import Moments, Summary
 
@@ -19,7 +18,8 @@ _DETAILS = (
 
 def by_count(view: View, level: Level) -> Table:
     """Arms x n at one privacy level."""
-    table = _table(view, f"L2 error of the reward parameter, {view.title(level)}", [f"n = {n:,}" for n in view.counts])
+    title = f"L2 error of the {view.wording.truth}, {view.title(level)}"
+    table = _table(view, title, [f"n = {n:,}" for n in view.counts])
     _fill(table, view, [(n, level) for n in view.counts])
     return table
 
@@ -27,7 +27,8 @@ def by_count(view: View, level: Level) -> Table:
 def by_epsilon(view: View) -> Table:
     """Arms x privacy levels at the largest n: the short summary after a run."""
     n = view.counts[-1]
-    table = _table(view, f"L2 error of the reward parameter, n = {n:,}", [view.title(level) for level in view.levels])
+    title = f"L2 error of the {view.wording.truth}, n = {n:,}"
+    table = _table(view, title, [view.title(level) for level in view.levels])
     _fill(table, view, [(n, level) for level in view.levels])
     return table
 
@@ -38,7 +39,7 @@ def details(view: View, level: Level) -> Table:
     heads = ["median", "quartiles", "boundary", "coverage", "behind best"]
     table = _table(view, f"More about n = {n:,}, {view.title(level)}", heads, _DETAILS)
     for trust, arms in view.sections():
-        table.add_row(f"[italic]{HEADINGS[trust]}[/]")
+        table.add_row(f"[italic]{view.wording.headings[trust]}[/]")
         present = [(arm, found) for arm in arms if (found := view.at(arm, n, level)) is not None]
         best = min(present, key=lambda pair: pair[1].moments.mean, default=None)
         for arm, summary in present:
@@ -62,7 +63,7 @@ def _fill(table: Table, view: View, columns: list[tuple[int, Level]]) -> None:
     for trust, arms in view.sections():
         rows = {arm.name: [view.at(arm, n, level) for n, level in columns] for arm in arms}
         best = [_least(column) for column in zip(*rows.values(), strict=True)]
-        table.add_row(f"[italic]{HEADINGS[trust]}[/]")
+        table.add_row(f"[italic]{view.wording.headings[trust]}[/]")
         for arm in arms:
             cells = (
                 _cell(summary, view.zero(), summary is not None and len(arms) > 1 and summary.moments.mean == least)

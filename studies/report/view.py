@@ -18,6 +18,7 @@ from studies import results
 from studies.folder import Folder, open_study
 from studies.load import Loaded
 from studies.report.arms import Look, looks
+from studies.report.wording import Wording
 from studies.summary import Moments, Setting, Summary, paired, summarise
 from studies.theory.sandwich import Theory, predict
 
@@ -139,6 +140,11 @@ class View:
         """A level without its delta where the grid has one only."""
         return str(replace(level, delta=None) if len(self.loaded.study.grid.delta) < 2 else level)
 
+    @property
+    def wording(self) -> Wording:
+        """What things are called in this study."""
+        return Wording.of(self.loaded.study)
+
     def repetitions(self) -> str:
         """How many repetitions there are, in words."""
         return counted(self.loaded.study.repetitions, "repetition")
@@ -147,7 +153,10 @@ class View:
         """The study in one line, for captions."""
         study = self.loaded.study
         law = {"gaussian": "Gaussian features", "sphere": "features on the sphere"}
-        parts = [law.get(study.problem.features, "given features"), counted(study.problem.dimension, "dimension")]
+        features = law.get(study.problem.features, "given features")
+        if study.records is not None:
+            features = f"{self.wording.rows} of the law {study.records.features.describe}"
+        parts = [features, counted(study.problem.dimension, "dimension")]
         if len(study.grid.delta) == 1:
             parts.append(f"δ = {short(study.grid.delta[0])} for Gaussian noise")
         return f"Study {study.name}: {', '.join(parts)}"

@@ -55,7 +55,7 @@ def play(row: Row, arms: list[Arm], repetitions: int, out: Path, **problem: Any)
     """True errors of arms at the setting of a row, (repetitions,) each: a study of one point of the grid."""
     tail = float(row["tail"])
     law = {"features": pareto(tail).describe, "moment": f"{moment(tail):.12g}"}
-    content = {
+    content: dict[str, Any] = {
         "study": {"name": "table", "seed": 20220723, "repetitions": repetitions},
         "problem": {"kind": "records", "model": "mean", "dimension": 1, **problem.pop("problem", {})},
         "records": {"tail": row["tail"], **law, **problem},

@@ -21,7 +21,7 @@ from studies.folder import Folder
 from studies.load import load
 from studies.load import tables as tables_of
 from studies.report import tables
-from studies.report.arms import HEADINGS, looks
+from studies.report.arms import looks
 from studies.report.bounds import lower_bounds
 from studies.report.canvas import SOLID, label_ends, prepare, save, settings
 from studies.report.figures import by_count, draw_all, overview
@@ -135,7 +135,30 @@ def test_arms_are_told_apart() -> None:
     found = looks([first, second, plain, new])
     assert len({look.label for look in found.values()}) == 4
     assert len({look.colour for look in list(found.values())[:3]}) == 3
-    assert set(HEADINGS) == {*Trust, None}
+
+
+def test_records_are_no_labels(tmp_path: Path, view: View) -> None:
+    """Titles, headings and axes say what is estimated from what; rates of heavy tails touch the lowest mean."""
+    small = ["study.repetitions=4", "grid.n=[100, 400]", "grid.epsilon=[1.0]"]
+    run(load(TOML / "heavy-mean.toml", small), tmp_path / "out", jobs=1)
+    records = View.open(Folder(tmp_path / "out"))
+    said = shown(tables.by_epsilon(records)) + records.describe()
+    assert "L2 error of the mean, n = 400" in said and "records of the law pareto(1.6)" in said
+    assert "local: holders add noise first" in said and "label" not in said
+    figure = overview(records)
+    assert figure.get_suptitle() == "L2 error of the mean (true error, not divided by √n)"
+    assert {axes.get_xlabel() for axes in figure.axes} == {"records n", ""}
+    for bound in lower_bounds(records):
+        means = [
+            found.moments.mean
+            for arm in records.arms
+            if arm.trust is bound.trust and (found := records.at(arm, 400, records.levels[0])) is not None
+        ]
+        assert bound.at(400, records.levels[0]) == pytest.approx(min(means), rel=1e-12)
+        rate = {Trust.CENTRAL: 1 / 3, Trust.LOCAL: 1 / 6}[bound.trust]
+        assert bound.at(100, records.levels[0]) == pytest.approx(min(means) * 4**rate, rel=1e-12)
+    for wording in (view.wording, records.wording):
+        assert set(wording.headings) == {*Trust, None}
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
