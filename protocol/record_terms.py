@@ -94,17 +94,7 @@ def bounded(values: Floats, how: Bounded) -> Floats:
         if how.shape == CLIP:
             return np.clip(known, -bound, bound)
         return np.where(np.abs(known) <= bound, known, 0.0)
-    finite = np.clip(known, -1e150, 1e150)  # squares stay finite
-    length = np.zeros(len(finite))
-    for column in finite.T:
-        length += column * column
-    length = np.sqrt(length)
-    within = length <= bound * (1 - 2.0**-45)
-    if how.shape == TRUNCATE:
-        return np.where(within[:, None], finite, 0.0)
-    factor = np.where(within, 1.0, bound * (1 - 2.0**-40) / np.maximum(length, 1e-300))
-    scaled: Floats = finite * factor[:, None]
-    return scaled
+    return _shortened(known, bound, how.shape)
 
 
 def sum_exponent(task: Task, how: Bounded) -> int:
@@ -162,6 +152,22 @@ def run_of(task: Task) -> bytes | None:
         same = {name: value for name, value in mechanism.parameters if name not in SCALES}
         task = replace(task, menu=(Mechanism.of(mechanism.name, **same),), exponent=None)
     return identity(encode_task(replace(task, round=0, theta=None, centre=None)))
+
+
+def _shortened(known: Floats, bound: float, shape: str) -> Floats:
+    """Rows bounded in length; computed in units of the bound, so that squares neither vanish nor overflow."""
+    power, slack = math.frexp(bound)[1], (known.shape[1] + 4) * 2.0**-52  # more than all roundings of a length
+    with np.errstate(over="ignore", under="ignore"):
+        finite = np.clip(np.ldexp(known, -power), -1e150, 1e150)
+        length = np.zeros(len(finite))
+        for column in finite.T:
+            length += column * column
+        length, unit = np.sqrt(length), math.ldexp(bound, -power)
+        within = (length <= unit * (1 - max(2.0**-45, slack)))[:, None]
+        if shape == TRUNCATE:
+            return np.where(within, known, 0.0)
+        factor = unit * (1 - max(2.0**-40, slack)) / np.maximum(length, 1e-300)
+        return np.where(within, known, np.ldexp(finite * factor[:, None], power))
 
 
 def _down(threshold: Decimal) -> float:

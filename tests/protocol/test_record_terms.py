@@ -56,6 +56,24 @@ def test_sensitivity_covers_every_pair_of_neighbours_and_is_tight(how: Bounded) 
     assert 4 * int(ends[0, 0]) ** 2 >= (1 - 2e-12) * squared_sensitivity(how, -45, 2) / (2 if how.norm == LINF else 1)
 
 
+@pytest.mark.parametrize("shape", [CLIP, TRUNCATE])
+def test_no_row_of_many_coordinates_is_longer_than_its_bound(shape: str) -> None:
+    """Squares below half a unit of the sum are lost one by one: 2^16 of them are 2^-38 of the length."""
+    rows = np.full((3, 1 << 16), 2.0**-27.1)
+    rows[:, 0] = (1 - 2.0**-44) ** 0.5, 1.0, 1 - 2.0**-45
+    for threshold in (1.0, 1 + 2.0**-44, 2.0**-10):
+        how = Bounded(threshold, L2, shape)
+        for row in np.ldexp(truncate(bounded(rows, how), -60), 60).tolist():
+            assert sum((2 * int(value)) ** 2 for value in row) <= squared_sensitivity(how, -60, len(row))
+
+
+@pytest.mark.parametrize("shape", [CLIP, TRUNCATE])
+@pytest.mark.parametrize(("threshold", "value"), [(1e-250, 1e-165), (1e-250, 1e300), (1e64, 1e200), (1e64, np.inf)])
+def test_lengths_are_bounded_where_squares_vanish_or_overflow(shape: str, threshold: float, value: float) -> None:
+    found = bounded(np.array([[value, 0.0], [-value, value]]), Bounded(threshold, L2, shape))
+    assert (np.hypot(*found.T) <= threshold).all()
+
+
 @given(st.decimals("1e-6", "1e6", places=8), st.integers(-40, 5), st.integers(1, 50))
 def test_sensitivity_is_never_rounded_down(threshold: Decimal, power: int, dimension: int) -> None:
     for norm in (LINF, L2):
