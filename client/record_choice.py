@@ -6,7 +6,7 @@ from client.choice import COARSEST, NONE, Choice, TaskInvalid
 from protocol.decimals import delta, epsilon
 from protocol.messages import Mechanism, Runs, Task, Ties
 from protocol.numeric import numeric_channel
-from protocol.record_arms import RECORD_CENTRAL
+from protocol.record_arms import EXCEEDANCES, PURE_SELECTING, RECORD_CENTRAL
 from protocol.record_terms import FLAGS, SUMS, UNITS, Bounded, numeric_parameters, sum_exponent, width
 from protocol.terms import only_mechanism
 from protocol.threshold_grid import ThresholdGrid
@@ -92,7 +92,9 @@ def _central(task: Task, mechanism: Mechanism) -> Choice:
     known = {"epsilon", "delta", "threshold", "rounds", *FLAGS, *RECORD_CENTRAL[mechanism.name]}
     if names - known:
         raise ValueError(f"expected parameters out of {sorted(known)}, got {sorted(names - known)}")
-    if mechanism.name == "exceedances":
+    if task.delta is None and mechanism.name not in (EXCEEDANCES, *PURE_SELECTING):
+        raise ValueError(f"expected a delta of {mechanism.name}, which keeps no claim without one: it is charged")
+    if mechanism.name == EXCEEDANCES:
         _understand_grid(task, mechanism)
     _understand_round(task, how)
     if how.kind == SUMS:

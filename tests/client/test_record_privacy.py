@@ -90,3 +90,9 @@ def test_a_run_pays_once_and_answers_each_of_its_rounds_once(node: Node, tmp_pat
     assert [isinstance(each, Report) for each in others] == [True, True, False]
     assert others[2] is Code.TASK_INVALID
     assert spent(tmp_path) == {Decimal(1)}
+
+
+def test_noise_that_needs_a_delta_is_not_asked_for_without_one(node: Node, tmp_path: Path) -> None:
+    """A ledger would charge delta = 0 for a release that costs some."""
+    assert reply(node, sum_task(delta=None)) is Code.TASK_INVALID
+    assert spent(tmp_path) == set()
