@@ -86,6 +86,9 @@ def uniform(drawn: Words) -> Floats:
     return ((drawn >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
+LARGEST_NORMAL = 8.3  # no number of `normal` is further from 0: its distribution function is 2^-53 there
+
+
 def normal(drawn: Words) -> Floats:
     """One standard normal number a word, by the inverse distribution function of `uniform`. For simulation only."""
     values: Floats = ndtri(uniform(drawn))

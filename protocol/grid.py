@@ -43,7 +43,8 @@ def to_integers(values: Floats, power: int) -> NDArray[np.int64]:
     """Values in units of 2^power; raises ValueError where a value is off the grid, not finite, or above 2^53 units."""
     if not np.isfinite(values).all():
         raise ValueError("expected finite values on the grid, got NaN or inf")
-    scaled = values * 2.0**-power
+    with np.errstate(over="ignore"):  # infinity is above 2^53 as well
+        scaled = values * 2.0**-power
     if (np.abs(scaled) > 2.0**53).any() or (scaled != np.trunc(scaled)).any():
         raise ValueError(f"expected multiples of 2^{power} of at most 2^53 units, got values off the grid")
     return scaled.astype(np.int64)

@@ -105,11 +105,12 @@ class Coordinates(NumericChannel):
         return self.bound**2 * self.dimension * self.scalar.worst(self.dimension / self.terms.coordinates)
 
     def legal(self, reports: Floats) -> Kept:
-        """Outputs of the law on exactly k coordinates, zeros elsewhere; from a continuum: on at most k, on the grid."""
+        """Outputs on exactly k coordinates, zeros elsewhere; from a continuum: on at most k, on the grid, within reach."""
         sent = reports != 0
         counts = sent.sum(axis=1)
         if self.outputs is None:
-            few: Kept = every(on_grid(reports, self.grid)) & (counts <= self.terms.coordinates)
+            near = np.abs(reports) <= self.scalar.reach * self.unit + self.grid
+            few: Kept = every(on_grid(reports, self.grid) & near) & (counts <= self.terms.coordinates)
             return few
         place = np.searchsorted(self.outputs, reports).clip(max=len(self.outputs) - 1)
         known = self.outputs[place] == reports

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from protocol.coins import normal
+from protocol.coins import LARGEST_NORMAL, normal
 from protocol.gaussian import analytic_noise_multiplier
 from protocol.numeric.channel import Floats, Kept, NumericChannel, Words, every
 from protocol.numeric.grids import grid, on_grid, to_grid
@@ -55,8 +55,9 @@ class GaussianNoise(NumericChannel):
         return self.dimension * self.stddev**2
 
     def legal(self, reports: Floats) -> Kept:
-        """Finite and on the grid."""
-        return every(on_grid(reports, self.grid))
+        """On the grid, and not further away than a machine's normal numbers go."""
+        reach = self.bound + LARGEST_NORMAL * self.stddev
+        return every(on_grid(reports, self.grid) & (np.abs(reports) <= reach * (1 + SLACK) + self.grid))
 
 
 def gaussian_noise(parameters: Parameters) -> GaussianNoise:

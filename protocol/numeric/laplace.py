@@ -31,6 +31,11 @@ class Laplace(Scalar):
         exact = 2 / Fraction(self.scale)
         return _UP.divide(Decimal(exact.numerator), Decimal(exact.denominator))
 
+    @property
+    def reach(self) -> float:
+        """1 + scale log(2^52): uniform numbers are at least 2^-53."""
+        return 1 + self.scale * 52 * math.log(2) * (1 + 2.0**-40)
+
     def report(self, t: Floats, words: Words) -> Floats:
         """t + noise, by the inverse of its distribution function."""
         u = uniform(words[:, 0])

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
+from protocol.coins import LARGEST_NORMAL
 from protocol.numeric.caps import Cap
 from protocol.numeric.channel import Floats, Kept, every
+from protocol.numeric.spheres import SLACK
 from protocol.numeric.terms import Parameters, read
 
 
@@ -39,8 +41,10 @@ class PrivUnitGaussian(Cap):
         return found
 
     def legal(self, reports: Floats) -> Kept:
-        """Finite."""
-        return every(np.isfinite(reports))
+        """Not further away than a machine's normal numbers go: along u at most -Phi^{-1}(cap 2^-53)."""
+        along = max(LARGEST_NORMAL, -float(ndtri(self.cap * 2.0**-53)))
+        reach = along / math.sqrt(self.dimension) + LARGEST_NORMAL
+        return every(np.abs(reports) <= reach * (self.bound / self.m) * (1 + SLACK))
 
 
 def _density(t: float) -> float:

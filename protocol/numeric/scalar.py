@@ -1,5 +1,6 @@
 """A randomiser of one number in [-1, 1]: what mechanisms of coordinates are made of."""
 
+import math
 from abc import ABC, abstractmethod
 from decimal import Decimal
 
@@ -19,6 +20,11 @@ class Scalar(ABC):
     def outputs(self) -> Floats | None:
         """All that can be reported, rising; None: a continuum."""
         return None
+
+    @property
+    def reach(self) -> float:
+        """No report from a continuum is larger, whatever the coins; infinity: not known."""
+        return math.inf
 
     @property
     def integers(self) -> tuple[int, ...]:

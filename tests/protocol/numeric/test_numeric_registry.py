@@ -83,12 +83,26 @@ def test_other_outputs_are_not_legal(name: str, make: Make) -> None:
     for wrong in (math.nan, math.inf, -math.inf, 1.7e308):
         mutated = own.copy()
         mutated[0, 2] = wrong
-        assert not channel.legal(mutated).any() or (name == "priv-unit-gaussian" and math.isfinite(wrong))
+        assert not channel.legal(mutated).any()
     if name != "priv-unit-gaussian":  # its reports are all vectors
         assert not channel.legal(own * (1 + 1e-8)).any()
     if name not in ("gaussian", "laplace", "priv-unit-gaussian"):
         assert not channel.legal(np.zeros((1, 5))).any()
         assert not channel.legal(own * 2).any()
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplace", "priv-unit-gaussian"])
+def test_the_most_extreme_coins_lead_to_legal_outputs_and_no_further(name: str, make: Make) -> None:
+    """Words of all zeros or ones at rows on the bound; ten times the largest of these reports is none."""
+    channel = make(name, 3, "1", "2")
+    size = 2.0 / (math.sqrt(3) if channel.norm == "l2" else 1.0) * (1 - 2.0**-45)
+    rows = np.repeat(np.array([[1.0, 1, 1], [-1, -1, -1], [0, 0, 0]]) * size, 3, axis=0)
+    ends = np.array([0, (1 << 64) - 1, 1 << 63] * 3, dtype=np.uint64)
+    reports = channel.report(rows, np.repeat(ends[:, None], channel.words, axis=1))
+    assert channel.legal(reports).all()
+    reports = reports[(reports != 0).any(axis=1)]
+    far = np.where(reports != 0, 2.0 ** np.ceil(np.log2(10 * np.abs(reports).max())), 0.0)
+    assert not channel.legal(far).any()
 
 
 @pytest.mark.parametrize("name", sorted(SCALARS))
