@@ -164,7 +164,11 @@ class GroupMeans:
 def group_means(
     room: Room, cut: list[range], how: Bounded, theta: Floats | None, round: int
 ) -> Generator[list[Task], list[Heard], GroupMeans]:
-    """Means of those of each group who answered; groups of which nobody did are left out."""
+    """Means of those of each group who answered; groups of which nobody did are left out.
+
+    Raises StudyError before anybody is asked where a curator of real records could not add the noise that follows.
+    """
+    room.curator_words(0, round, 1)
     heard = yield [room.task(how, theta=theta, round=round, rows=part) for part in cut]
     sums = [(each.collected.sums, len(each.collected.rows)) for each in heard]
     means = [total / count for total, count in sums if total is not None]
