@@ -1,19 +1,21 @@
 """The tables of docs/HEAVY_DEFAULTS.md: algorithms for heavy tails as printed against the defaults, over a grid.
 
-`python -m studies.heavy_defaults FOLDER ...`: a line for each setting of each folder.
+`python -m studies.heavy_defaults FOLDER` runs what is not in the folder yet.
 """
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from protocol.arms import Arm
 from protocol.strict import StudyError
 from studies.defaults import Compared, Pair, cell, compare, counts
-from studies.folder import Folder
+from studies.heavy_runs import LAWS, of_tail, results
 from studies.report.view import View
 
+DIMENSIONS = (1, 5, 20)
+GRADIENT_MOMENTS = {"0.5": "18.22", "0.9": "39.61"}  # v -> u of regression in heavy-descent.toml
 PRINTED = "gaussian-classical"
 Named = tuple[str, str]  # mechanism, estimator
 # What is compared, by a study's model: a heading, the arm as printed, the default.
@@ -64,17 +66,32 @@ def markdown(views: Iterable[View]) -> Iterator[str]:
     yield counts(everything)
 
 
+def means(out: Path, overrides: Sequence[str] = ()) -> list[View]:
+    """Results about means at every tail and dimension, in folders of `out`."""
+    grid = [(tail, dimension) for dimension in DIMENSIONS for tail in LAWS]
+    return [
+        results("heavy-defaults", [*of_tail(v), f"problem.dimension={d}", *overrides], out / f"mean-{v}-{d}")
+        for v, d in grid
+    ]
+
+
+def descents(out: Path, overrides: Sequence[str] = ()) -> list[View]:
+    """Results about descents at every tail, in folders of `out`."""
+    found = []
+    for tail, moment in GRADIENT_MOMENTS.items():
+        law = [f"records.tail={tail}", f'records.noise="centred {LAWS[tail][0]}"', f"records.moment={moment}"]
+        found.append(results("heavy-descent", [*law, *overrides], out / f"descent-{tail}"))
+    return found
+
+
 def main() -> int:
-    """Print a table for the folders about means, and one for the others, as Markdown."""
+    """Print a table about means, and one about descents, as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folders", type=Path, nargs="+", help="results of heavy-defaults.toml or heavy-descent.toml")
-    args = parser.parse_args()
+    parser.add_argument("folder", type=Path, help="where results are, or go")
+    folder = parser.parse_args().folder
     try:
-        views = [View.open(Folder(folder)) for folder in args.folders]
-        means = [view for view in views if view.loaded.study.problem.model == "mean"]
-        for chosen in (means, [view for view in views if view not in means]):
-            if chosen:
-                print("\n".join(markdown(chosen)), end="\n\n")
+        for views in (means(folder), descents(folder)):
+            print("\n".join(markdown(views)), end="\n\n")
     except (StudyError, ValueError) as error:
         print(f"studies.heavy_defaults: {error}", file=sys.stderr)
         return 2

@@ -1,9 +1,12 @@
-"""How fast errors fall with n, against the exponents of theory. `python -m studies.slopes FOLDER ...`."""
+"""How fast errors fall with n, against the exponents of theory. `python -m studies.slopes FOLDER`.
+
+Runs what is not in the folder yet.
+"""
 
 import argparse
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import numpy as np
 
 from protocol.strict import StudyError
 from protocol.trust import Trust
-from studies.folder import Folder
+from studies.heavy_runs import LAWS, of_tail, results
 from studies.report.view import Level, View
 from studies.theory.heavy import central_exponent, local_exponent
 
@@ -77,35 +80,29 @@ def fit(counts: list[int], means: list[float], errors: list[float]) -> tuple[flo
     return math.fsum(weights * (x - centre) * y) / spread, 1 / math.sqrt(spread)
 
 
-def markdown(view: View) -> Iterator[str]:
-    """Lines of a table: one for each arm and level."""
-    law = view.loaded.study.records
-    for one in slopes(view):
-        low, high = one.interval
-        tail = "" if law is None else f"{law.tail}"
-        cells = (
-            tail,
-            one.level.epsilon,
-            f"{one.arm}",
-            f"{one.slope:.3f} [{low:.3f}, {high:.3f}]",
-            f"{one.expected:.3f}",
-        )
-        yield "| " + " | ".join([*map(str, cells), f"{one.own:.3f}"]) + " |"
+def markdown(views: Iterable[View]) -> Iterator[str]:
+    """Lines of a table: one for each study, level and arm."""
+    yield "| v | epsilon | arm | slope, 95 % interval | theory | bias of this law |"
+    yield "|---" * 6 + "|"
+    for view in views:
+        law = view.loaded.study.records
+        for one in slopes(view):
+            low, high = one.interval
+            measured = f"{one.slope:.3f} [{low:.3f}, {high:.3f}]"
+            cells = (law and law.tail, one.level.epsilon, one.arm, measured, f"{one.expected:.3f}", f"{one.own:.3f}")
+            yield "| " + " | ".join(map(str, cells)) + " |"
 
 
 def main() -> int:
-    """Print the table of results folders as Markdown."""
+    """Print the table as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folders", type=Path, nargs="+", help="results of halftruth run studies/toml/heavy-slopes.toml")
-    args = parser.parse_args()
+    parser.add_argument("folder", type=Path, help="where results of studies/toml/heavy-slopes.toml are, or go")
+    folder = parser.parse_args().folder
     try:
-        lines = [line for folder in args.folders for line in markdown(View.open(Folder(folder)))]
+        print("\n".join(markdown(results("heavy-slopes", of_tail(v), folder / f"slopes-{v}") for v in LAWS)))
     except (StudyError, ValueError) as error:
         print(f"studies.slopes: {error}", file=sys.stderr)
         return 2
-    print(
-        "| v | epsilon | arm | slope, 95 % interval | theory | bias of this law |", "|---" * 6 + "|", *lines, sep="\n"
-    )
     return 0
 
 
