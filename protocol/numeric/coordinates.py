@@ -105,7 +105,7 @@ class Coordinates(NumericChannel):
         return self.bound**2 * self.dimension * self.scalar.worst(self.dimension / self.terms.coordinates)
 
     def legal(self, reports: Floats) -> Kept:
-        """Outputs on exactly k coordinates, zeros elsewhere; from a continuum: on at most k, on the grid, within reach."""
+        """Outputs on exactly k coordinates, else zeros; from a continuum: on at most k, on the grid, within reach."""
         sent = reports != 0
         counts = sent.sum(axis=1)
         if self.outputs is None:
