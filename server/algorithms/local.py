@@ -16,12 +16,16 @@ def local_parameters(room: Room, dimension: int) -> dict[str, Decimal]:
     return {"dimension": Decimal(dimension), **more}
 
 
-def worst_variance(room: Room) -> float:
-    """The worst variance of a coordinate of a report, at a threshold of 1 for each: sqrt(d) in length."""
+def worst_variance(room: Room, dimension: int | None = None) -> float:
+    """The worst variance of a coordinate of a report, at a threshold of 1 for each: sqrt(d) in length.
+
+    `dimension`: of a report about fewer coordinates than the problem has.
+    """
     assert room.epsilon is not None
-    level = {"epsilon": room.epsilon, "threshold": Decimal(1), **local_parameters(room, room.dimension)}
+    d = room.dimension if dimension is None else dimension
+    level = {"epsilon": room.epsilon, "threshold": Decimal(1), **local_parameters(room, d)}
     channel = numeric_channel(room.arm.mechanism, level | ({} if room.delta is None else {"delta": room.delta}))
-    return channel.worst_mse / (1 if channel.norm == L2 else room.dimension)
+    return channel.worst_mse / (1 if channel.norm == L2 else d)
 
 
 def local_task(

@@ -3,15 +3,18 @@
 No method by which holders randomise their own answers finds the large ones of d coordinates at a price of log d.
 """
 
+import math
 from dataclasses import replace
 from decimal import Decimal
 
-from protocol.messages import Runs, Task
-from protocol.record_terms import Bounded
+from protocol.messages import Runs
+from protocol.record_terms import L2, Bounded
 from protocol.strict import StudyError
-from server.algorithms.local import local_task
+from server.algorithms.bounds import FAILURE, assumed, local_bound, rounded
+from server.algorithms.local import local_parameters, local_task, worst_variance
 from server.algorithms.sparse_terms import Indices, SparsePath, batches, largest, terms_of
 from server.algorithms.steps import Room, Steps
+from server.thresholds import bias_constant
 
 UNBOUNDED = 1e50  # a vote for the largest coordinate has no size
 
@@ -26,7 +29,8 @@ def local_hard_thresholding(room: Room) -> Steps:
     """
     terms, path = terms_of(room), SparsePath(room)
     for t, rows in enumerate(batches(room, range(room.n), terms.rounds)):
-        (heard,) = yield [local_task(room, len(rows), theta=path.at, round=t, rows=rows)]
+        how = _bound(room, len(rows), room.dimension, terms.rounds)
+        (heard,) = yield [local_task(room, len(rows), theta=path.at, round=t, rows=rows, how=how)]
         moved = path.at - float(terms.step) * room.means(heard)
         supports = [largest(each, terms.sparsity) for each in moved]
         path.move([(support, each[support]) for support, each in zip(supports, moved, strict=True)])
@@ -44,7 +48,8 @@ def two_phase(room: Room) -> Steps:
     """
     halves = _halves(room)
     asking = _first(room, "duchi")
-    (heard,) = yield [local_task(asking, len(halves[0]), rows=halves[0])]
+    how = _bound(asking, len(halves[0]), room.dimension, 1)
+    (heard,) = yield [local_task(asking, len(halves[0]), rows=halves[0], how=how)]
     sparsity = terms_of(room).sparsity
     return (yield from _along(room, [largest(each, sparsity) for each in asking.means(heard)], halves[1]))
 
@@ -71,8 +76,19 @@ def _along(room: Room, supports: list[Indices], rows: range) -> Steps:
         for index in range(len(supports))
     ]
     for t, part in enumerate(batches(room, rows, terms.rounds), start=1):
-        tasks = [_narrow(each, supports[index], path, index, t, part) for index, each in enumerate(alone)]
-        heard = yield tasks
+        how = _bound(room, len(part), terms.sparsity, terms.rounds)
+        heard = yield [
+            local_task(
+                each,
+                len(part),
+                theta=path.at[index : index + 1],
+                round=t,
+                rows=part,
+                only=Runs.of(supports[index]),
+                how=how,
+            )
+            for index, each in enumerate(alone)
+        ]
         moved = []
         for index, support in enumerate(supports):
             mean = alone[index].means(heard[index])[0]
@@ -81,9 +97,20 @@ def _along(room: Room, supports: list[Indices], rows: range) -> Steps:
     return path.found
 
 
-def _narrow(room: Room, support: Indices, path: SparsePath, index: int, t: int, rows: range) -> Task:
-    at, chosen = path.at[index : index + 1], Runs.of(support)
-    return local_task(room, len(rows), theta=at, round=t, rows=rows, only=chosen)
+def _bound(room: Room, n: int, dimension: int, rounds: int) -> Bounded:
+    """The arm's bound, or one at which the bias is what noise adds to the largest of the coordinates that are compared.
+
+    c u B^-v = B sqrt(2 w log(2 d T / xi) / n), w the worst variance of a report of [-1, 1]: where the s largest of d
+    means are kept, it is the largest noise that decides, not the mean square. Source: derived, see docs/HEAVY_TAILS.md.
+    """
+    assert room.epsilon is not None
+    how = local_bound(room, n, room.epsilon, **local_parameters(room, dimension))
+    if room.arm.get("threshold") is not None:
+        return how
+    moment, tail = assumed(room)
+    noise = math.sqrt(2 * worst_variance(room, dimension) * math.log(2 * dimension * rounds / FAILURE) / n)
+    threshold = float((bias_constant(how.shape, tail) * moment / noise) ** (1 / (1 + tail)))
+    return replace(how, threshold=rounded(threshold * (math.sqrt(dimension) if how.norm == L2 else 1.0)))
 
 
 def _first(room: Room, mechanism: str) -> Room:
