@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from protocol.strict import StudyError
 from server.thresholds import sparse_threshold
-from studies.load import build, load, tables
+from studies.load import build, load, restore, tables
 from studies.run import run
 from studies.summary import Moments
 
@@ -112,3 +113,16 @@ def test_the_study_that_comes_along_names_its_few_coordinates() -> None:
     loaded = load(STUDY)
     assert np.flatnonzero(loaded.theta).tolist() == [17, 62, 119, 180]
     assert float(np.abs(loaded.theta).sum()) == 2
+
+
+def test_the_study_is_the_same_when_it_is_read_again() -> None:
+    loaded = load(STUDY)
+    assert restore(loaded.resolved, STUDY.parent).sha256 == loaded.sha256
+
+
+@pytest.mark.parametrize("name", ["200", "-1", "01", "one"])
+def test_coordinates_of_the_truth_that_are_none(name: str) -> None:
+    content = tables(STUDY)
+    content["problem"]["theta"] = {name: 1}
+    with pytest.raises(StudyError, match="coordinates from 0 to 199"):
+        build(content, STUDY.parent)
