@@ -1,17 +1,24 @@
 """What is made of a round's answers where some of them may be lies: the arm's aggregator in the place of a mean."""
 
+from decimal import Decimal
+
 import numpy as np
 
 from protocol.aggregates import CLIPPING, TRIMMED
+from protocol.arms import Arm
 from protocol.coins import normal
+from protocol.messages import Task
+from protocol.numeric.coordinates import Coordinates
 from protocol.record_terms import L2, ROWS, SUMS, Bounded
 from protocol.trust import Trust
 from server.aggregators import AGGREGATORS
 from server.aggregators.base import Options
 from server.algorithms.bounds import central_bound, noise_multiplier
 from server.algorithms.steps import Floats, Room
+from server.collect_records import channel_of
 from server.evidence import Heard
 
+BY_COORDINATE = frozenset({"coordinate-median", "median-of-means", "trimmed-mean"})
 USUAL_STEPS = 3  # of centred clipping
 
 
@@ -32,7 +39,7 @@ def curator_bound(room: Room, n: int, rounds: int = 1) -> Bounded:
     """
     if aggregate_of(room) == TRIMMED:
         room.curator_words(0, 0, 1)
-        kept = n - 2 * options_of(room, n).trim
+        kept = n - 2 * options_of(room.arm, n).trim
         return central_bound(room, kept, rounds, kind=ROWS)
     return central_bound(room, n, rounds, kind=SUMS, norm=L2 if clips_around(room) else None)
 
@@ -40,6 +47,7 @@ def curator_bound(room: Room, n: int, rounds: int = 1) -> Bounded:
 def combined(room: Room, heard: Heard, start: Floats | None = None) -> Floats:
     """One vector a repetition out of the contributions of those who answered, shape (repetitions, d).
 
+    Medians and trimmed means of reports that have some coordinates each are of those that have a coordinate.
     `start` (repetitions, d): where centred clipping starts, a last round's output; None: the coordinate median.
 
     Guarantee: of clear and randomised reports this is post-processing. A curator's trimmed mean has Gaussian noise for
@@ -49,37 +57,60 @@ def combined(room: Room, heard: Heard, start: Floats | None = None) -> Floats:
     name = aggregate_of(room)
     if name == "mean" or clips_around(room):
         return room.means(heard)
-    values = heard.collected.values
+    values, sent = heard.collected.values, _sent(heard.task)
     assert values is not None
-    function = AGGREGATORS[name].function
+    if sent < 1.0 and name in BY_COORDINATE:
+        return np.stack([_of_senders(room, each, sent) for each in values])
     starts = [None] * len(values) if start is None or name != CLIPPING else [tuple(each) for each in start.tolist()]
-    count = len(heard.collected.rows)
-    found = np.stack([function(each, options_of(room, count, at)) for each, at in zip(values, starts, strict=True)])
+    found = np.stack([_vector(room, each, at) for each, at in zip(values, starts, strict=True)])
     return found + _noise(room, heard) if room.arm.trust is Trust.CENTRAL else found
 
 
-def options_of(room: Room, count: int, start: tuple[float, ...] | None = None) -> Options:
-    """The options of the arm's aggregator for `count` reports: shares of them become numbers, rounded down."""
-    radius = room.number("radius", 0.0)
+def options_of(arm: Arm, count: int, start: tuple[float, ...] | None = None) -> Options:
+    """The options of an arm's aggregator for `count` reports: shares of them become numbers, rounded down."""
+
+    def number(option: str, usual: int) -> Decimal:
+        value = arm.get(option)
+        return value if isinstance(value, Decimal) else Decimal(usual)
+
     return Options(
-        groups=min(count, room.whole("groups", 1)),
-        trim=_share(room, "trim", count),
-        faulty=_share(room, "faulty", count),
-        radius=radius or None,
-        steps=room.whole("steps", USUAL_STEPS),
+        groups=min(count, int(number("groups", 1))),
+        trim=int(number("trim", 0) * count),
+        faulty=int(number("faulty", 0) * count),
+        radius=float(number("radius", 0)) or None,
+        steps=int(number("steps", USUAL_STEPS)),
         start=start,
     )
 
 
-def _share(room: Room, option: str, count: int) -> int:
-    return int(room.number(option, 0.0) * count + 1e-9)
+def _vector(room: Room, reports: Floats, start: tuple[float, ...] | None = None) -> Floats:
+    return AGGREGATORS[aggregate_of(room)].function(reports, options_of(room.arm, len(reports), start))
+
+
+def _sent(task: Task) -> float:
+    """The share of its coordinates that a local report has."""
+    channel = channel_of(task.menu[0]) if task.trust is Trust.LOCAL else None
+    return channel.terms.coordinates / channel.dimension if isinstance(channel, Coordinates) else 1.0
+
+
+def _of_senders(room: Room, reports: Floats, sent: float) -> Floats:
+    """Coordinate by coordinate over the reports that have it, whose others are 0 and say nothing; shape (d,).
+
+    What a report has was scaled for those that do not have it: that is taken back.
+    """
+    found = np.zeros(reports.shape[1])
+    for j, column in enumerate(reports.T):
+        own = column[column != 0.0]
+        if len(own):
+            found[j] = _vector(room, own[:, None] * sent)[0]
+    return found
 
 
 def _noise(room: Room, heard: Heard) -> Floats:
     how, sensitivity = Bounded.of(heard.task.menu[0]), AGGREGATORS[aggregate_of(room)].sensitivity
     assert sensitivity is not None
     count, dimension = len(heard.collected.rows), room.dimension
-    moved = sensitivity(count, dimension, how.threshold, options_of(room, count)).l2
+    moved = sensitivity(count, dimension, how.threshold, options_of(room.arm, count)).l2
     stddev = noise_multiplier(room, how.rounds) * moved
     each = range(room.cell.repetitions)
     return np.stack([stddev * normal(room.curator_words(index, heard.task.round, dimension)) for index in each])

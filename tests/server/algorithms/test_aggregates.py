@@ -33,7 +33,7 @@ from studies.load import Loaded, build, restore
 Floats = NDArray[np.float64]
 N, REPETITIONS = 40, 2
 CLEAR: dict[str, Any] = {"trust": "clear", "estimator": "mean"}
-LOCAL, CENTRAL = {**CLEAR, "trust": "local", "mechanism": "piecewise"}, {**CLEAR, "trust": "central"}
+LOCAL, CENTRAL = {**CLEAR, "trust": "local", "mechanism": "piecewise", "coordinates": 3}, {**CLEAR, "trust": "central"}
 OPTIONS: dict[str, dict[str, Any]] = {
     "coordinate-median": {},
     "median-of-means": {"groups": 8},
@@ -89,6 +89,18 @@ def test_reports_are_aggregated_as_they_are(name: str, arm: dict[str, Any]) -> N
     assert task.trust is Trust.parse(arm["trust"]) and values.shape == (REPETITIONS, N, 3)
     for theta, reports in zip(found, values, strict=True):
         assert theta.tolist() == (-AGGREGATORS[name].function(reports, options)).tolist()
+
+
+@pytest.mark.parametrize("name", ["coordinate-median", "median-of-means", "trimmed-mean"])
+def test_a_coordinate_is_aggregated_over_those_who_report_it(name: str) -> None:
+    """One of three coordinates each, scaled by three: medians over all would be medians of zeros."""
+    found, ((_, values),) = seen(study({**LOCAL, "aggregate": name, "coordinates": 1, **OPTIONS[name]}))
+    for theta, reports in zip(found, values, strict=True):
+        assert ((reports != 0).sum(axis=1) == 1).all()
+        for j in range(3):
+            own = reports[reports[:, j] != 0, j : j + 1] / 3
+            trim = Options(groups=min(8, len(own)), trim=len(own) // 4)
+            assert theta[j] == pytest.approx(-AGGREGATORS[name].function(own, trim)[0], rel=1e-12)
 
 
 def noise(repetition: int, round: int, count: int = 3) -> Floats:
@@ -200,7 +212,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({**CENTRAL, "aggregate": "centred-clipping", "estimator": "descent", "steps": 2}, "each of its rounds is one"),
     ({**LOCAL, "threshold": "paper"}, "expected threshold = 'mse', a number, or none"),
     ({**LOCAL, "coordinates": 4}, "expected coordinates in 1..3"),
-    ({**LOCAL, "mechanism": "gaussian", "coordinates": 1}, "expected no coordinates beside gaussian"),
+    ({**LOCAL, "mechanism": "gaussian"}, "expected no coordinates beside gaussian"),
     ({**CLEAR, "threshold": "mse"}, "expected a number as threshold"),
     ({**CLEAR, "shape": "truncate"}, "expected a threshold beside shape"),
     ({**CENTRAL, "estimator": "algorithm-3", "threshold": "bound"}, "expected a number as threshold"),
@@ -259,7 +271,8 @@ def test_an_arm_with_an_aggregate_is_restored_from_its_results() -> None:
 
 
 def local_rounds(ask_of: Callable[[Task], None]) -> Loaded:
-    loaded = study({**LOCAL, "mechanism": "gaussian", "estimator": "descent", "rounds": 4, "batches": "all"})
+    arm = {"trust": "local", "mechanism": "gaussian", "estimator": "descent", "rounds": 4, "batches": "all"}
+    loaded = study(arm)
     for task, _ in seen(loaded)[1]:
         ask_of(task)
     return loaded
