@@ -1,15 +1,25 @@
 """What several releases of one curator cost together: as Gaussian noise, beside the sum of their claims."""
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from protocol.privacy import Guarantee, Unit, compose
-from server.mechanisms.discrete_gaussian import root_up, up
+from server.mechanisms.discrete_gaussian import SMALLEST_SENSITIVITY, calibrate_run, root_up, up
 from server.mechanisms.gaussian import LARGEST_EPSILON, delta_float, epsilon_float, gaussian_delta_bound
 from server.release_record import Release
+
+# Units whose claims hold for a unit, of labels and of records.
+PROTECTING = {
+    Unit.LABEL: (Unit.LABEL, Unit.LABELER),
+    Unit.LABELER: (Unit.LABELER,),
+    Unit.RECORD: (Unit.RECORD, Unit.HOLDER),
+    Unit.HOLDER: (Unit.HOLDER,),
+}
+ABOUT_RECORDS = PROTECTING[Unit.RECORD]
 
 _DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 _SEARCH = Context(prec=28)
@@ -41,21 +51,24 @@ class Composition:
 
 
 def composition(releases: Sequence[Release], unit: Unit) -> Composition | None:
-    """All releases of a ledger together, as if all were about the same labels; None where they do not protect `unit`.
+    """All releases of a ledger together, as if all were about the same unit; None where they do not protect `unit`.
 
-    A claim for labelers holds for each of their labels as well.
-    Guarantee: (`epsilon`, delta) and `basic`, for one label or one labeler, neighbours: replace it; where claims of
-    later releases were not chosen by what earlier ones said. Source: derived, see docs/PRIVACY.md.
+    A claim for labelers holds for each of their labels as well, one for holders for each of their records; sums of
+    labels and sums of records are added up apart. T rounds that share a claim make it once, whichever runs they are of.
+
+    Guarantee: (`epsilon`, delta) and `basic`, neighbours: replace one `unit`; where claims of later releases were not
+    chosen by what earlier ones said. Source: derived, see docs/PRIVACY.md.
     """
-    if not releases or (unit is not Unit.LABEL and any(release.request.unit is not unit for release in releases)):
+    about = [one for one in releases if (one.request.unit in ABOUT_RECORDS) == (unit in ABOUT_RECORDS)]
+    if not about or any(one.request.unit not in PROTECTING[unit] for one in about):
         return None
-    noises = [Noise(release.stddev, release.request.sensitivity_squared, len(release.values)) for release in releases]
+    noises = [_noise(release) for release in about]
     try:
-        basic = compose(Guarantee(one.request.epsilon, one.request.delta, unit) for one in releases)
+        basic = compose(_claims(about, unit))
     except ValueError:  # the sum of delta
         basic = None
     level = None if basic is None else composed_epsilon(basic.delta, noises)
-    return Composition(unit, len(releases), basic, composed_mu(noises), level)
+    return Composition(unit, len(about), basic, composed_mu(noises), level)
 
 
 def composed_mu(noises: Sequence[Noise]) -> float:
@@ -97,6 +110,25 @@ def composed_epsilon(delta: Decimal, noises: Sequence[Noise]) -> Decimal | None:
         else:
             low = middle
     return _DIGITS.plus(high)  # the bound falls in epsilon
+
+
+def _noise(release: Release) -> Noise:
+    """A release's noise; of a round of a run, whose sensitivity may have followed results, the least it may be."""
+    request, dimension = release.request, len(release.values)
+    if request.rounds == 1:
+        return Noise(release.stddev, request.sensitivity_squared, dimension)
+    least = calibrate_run(request.epsilon, request.delta, dimension, request.noise_multiplier, request.rounds)
+    return Noise(least, SMALLEST_SENSITIVITY**2, dimension)
+
+
+def _claims(releases: Sequence[Release], unit: Unit) -> Iterator[Guarantee]:
+    """Claims to add: k releases whose noise is that of T rounds tell no more than ceil(k / T) such runs."""
+    runs = Counter(
+        (one.request.mechanism, one.request.epsilon, one.request.delta, one.request.rounds, len(one.values))
+        for one in releases
+    )
+    for (_, epsilon, delta, rounds, _), count in runs.items():
+        yield from [Guarantee(epsilon, delta, unit)] * math.ceil(count / rounds)
 
 
 def _square(noise: Noise) -> Fraction:

@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from server.mechanisms.discrete_gaussian import calibrate, sample_discrete_gaussian
+from server.mechanisms.discrete_gaussian import calibrate, calibrate_run, sample_discrete_gaussian, scaled_stddev
 from server.release_file import LedgerError, failing_closed, find, insert, open_ledger, read_identity, transaction
 from server.release_record import Release, ReleaseRequest, SimulatedRelease
 
@@ -40,7 +40,7 @@ class ReleaseLedger:
     def release(self, request: ReleaseRequest, exact_sum: Integers) -> Release:
         """Commit exact_sum plus noise, then return it; or return what this (task, repetition) released before.
 
-        Noise is an independent discrete Gaussian in every coordinate, its scale set by `calibrate` for the request's
+        Noise is an independent discrete Gaussian in every coordinate, its scale set by `_stddev` for the request's
         mechanism and claim. A replay ignores the sum it is given, and carries its own list of accepted reports.
         The exact sum, in units of 2^exponent, is never written.
 
@@ -92,11 +92,18 @@ def simulated_release(
 
 
 def _draw(request: ReleaseRequest, total: tuple[int, ...]) -> Release:
-    rounds = request.rounds  # together one release of all their coordinates, with noise sqrt(rounds) times smaller
-    moved, size, scale = request.sensitivity_squared * rounds, len(total) * rounds, math.sqrt(rounds)
-    stddev = calibrate(request.epsilon, request.delta, moved, size, request.noise_multiplier / scale)
+    stddev = _stddev(request, len(total))
     noise = sample_discrete_gaussian(stddev**2, len(total), secrets.randbits)
     return Release(request, tuple(s + z for s, z in zip(total, noise, strict=True)), stddev)
+
+
+def _stddev(request: ReleaseRequest, dimension: int) -> int:
+    """The scale of the noise on a sum, in units of its grid: alone, or as one of `rounds` that share the claim."""
+    epsilon, delta, multiplier = request.epsilon, request.delta, request.noise_multiplier
+    if request.rounds == 1:
+        return calibrate(epsilon, delta, request.sensitivity_squared, dimension, multiplier)
+    least = calibrate_run(epsilon, delta, dimension, multiplier, request.rounds)
+    return scaled_stddev(least, request.sensitivity_squared)
 
 
 def _integers(exact_sum: Integers) -> tuple[int, ...]:

@@ -128,7 +128,7 @@ def _together(releases: "list[Release]") -> list[dict[str, Any]]:
     """All releases as if about the same labels, for each unit that all of them protect."""
     from server.accountant import composition
 
-    found = [composition(releases, unit) for unit in (Unit.LABEL, Unit.LABELER)]
+    found = [composition(releases, unit) for unit in Unit]
     return [
         {
             "unit": one.unit.label,

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from server.mechanisms.gaussian import delta_float, epsilon_float, gaussian_delta_bound
 
@@ -132,6 +133,26 @@ def calibrate(
         f"expected a noise_multiplier within 2^-{LARGEST_INFLATION} of what ({epsilon}, {delta}) needs in dimension "
         f"{dimension}, got {noise_multiplier} at {asked} grid units: use a finer grid or more noise"
     )
+
+
+@lru_cache(maxsize=256, typed=True)
+def calibrate_run(epsilon: Decimal, delta: Decimal, dimension: int, noise_multiplier: float, rounds: int) -> int:
+    """The stddev s0 of each of `rounds` releases that share a claim, where each moves by D0 = `SMALLEST_SENSITIVITY`.
+
+    How far a release moves may depend on what earlier ones said: where that is D, `scaled_stddev` has s0 D / D0. So mu,
+    h and p / (24 s^2) of every round are at most those of s0 and D0, and `rounds` times these keep the claim.
+
+    Guarantee: `delta_upper_bound` at (epsilon, s0, rounds D0^2, rounds p) is at most delta.
+    Raises as `calibrate`. Source: derived, see docs/PRIVACY.md.
+    """
+    moved = rounds * SMALLEST_SENSITIVITY**2
+    return calibrate(epsilon, delta, moved, rounds * dimension, noise_multiplier / math.sqrt(rounds))
+
+
+def scaled_stddev(least: int, sensitivity_squared: int) -> int:
+    """s0 D / D0, rounded up, for a sensitivity D; one below D0 is noised as if it were D0."""
+    moved = max(sensitivity_squared, SMALLEST_SENSITIVITY**2)
+    return _ceil_root(Fraction(least, SMALLEST_SENSITIVITY) ** 2 * moved)
 
 
 def check_claim(epsilon: Decimal, delta: Decimal, dimension: int, noise_multiplier: float) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from protocol.privacy import Unit
 from server.accountant import Noise, composed_delta_bound, composed_epsilon, composed_mu, composition
-from server.mechanisms.discrete_gaussian import calibrate, delta_upper_bound
+from server.mechanisms.discrete_gaussian import calibrate, calibrate_run, delta_upper_bound, scaled_stddev
 from server.mechanisms.gaussian import gaussian_delta
 from server.release_record import Release, ReleaseRequest
 
@@ -108,3 +109,38 @@ def test_a_labeler_is_promised_something_only_where_every_release_protects_label
 def test_a_delta_of_one_promises_nothing_by_addition() -> None:
     found = composition([release("1", "0.6", task=k) for k in range(2)], Unit.LABEL)
     assert found is not None and found.basic is None and found.epsilon is None
+
+
+def rounds_of(count: int, rounds: int, unit: Unit = Unit.RECORD) -> list[Release]:
+    """Releases of rounds whose thresholds, and with them sensitivities, differ."""
+    plain, found = release("1", "0.00001").request, []
+    for place in range(count):
+        moved = (FINE + 12345 * place) ** 2
+        request = replace(
+            plain, task=bytes([place + 1]), mechanism="gaussian", unit=unit, rounds=rounds, sensitivity_squared=moved
+        )
+        least = calibrate_run(request.epsilon, request.delta, 4, request.noise_multiplier, rounds)
+        found.append(Release(request, (0, 0, 0, 0), scaled_stddev(least, moved)))
+    return found
+
+
+def test_rounds_that_share_a_claim_cost_it_once() -> None:
+    for count, claims in ((1, 1), (7, 1), (8, 2)):
+        found = composition(rounds_of(count, 7), Unit.RECORD)
+        assert found is not None and found.basic is not None and found.epsilon is not None
+        assert found.releases == count and found.basic.epsilon == claims
+        assert found.epsilon <= Decimal("1.001") * claims
+    whole = composition(rounds_of(7, 7), Unit.RECORD)
+    assert whole is not None and whole.epsilon is not None and whole.epsilon > Decimal("0.999")
+
+
+def test_records_and_labels_are_added_up_apart() -> None:
+    """A claim for records says nothing about labels of somebody, and the other way round."""
+    both = [release("1", "1e-6"), *rounds_of(2, 2)]
+    for unit, count in ((Unit.LABEL, 1), (Unit.RECORD, 2)):
+        found = composition(both, unit)
+        assert found is not None and (found.unit, found.releases) == (unit, count)
+    assert composition(rounds_of(2, 2), Unit.LABEL) is None
+    assert composition(rounds_of(2, 2), Unit.HOLDER) is None
+    holders = composition(rounds_of(2, 2, Unit.HOLDER), Unit.RECORD)  # each record of a holder is protected with it
+    assert holders is not None and holders.basic is not None and holders.basic.unit is Unit.RECORD

@@ -20,7 +20,7 @@ from protocol.coins import Address, Stream, normal, words
 from protocol.messages import Coins
 from protocol.privacy import Unit
 from server.mechanisms import CENTRAL
-from server.mechanisms.discrete_gaussian import delta_upper_bound
+from server.mechanisms.discrete_gaussian import SMALLEST_SENSITIVITY, calibrate_run, delta_upper_bound
 from server.release import ReleaseLedger, simulated_release
 from server.release_file import LedgerError, is_release_ledger, read_releases
 from server.release_record import Release, ReleaseRequest, decode, encode, in_real_units
@@ -100,6 +100,26 @@ def test_the_scale_keeps_the_claim_for_every_mechanism() -> None:
             assert delta_upper_bound(asked.epsilon, release.stddev, asked.sensitivity_squared, 4) <= 1e-5
             wanted = mechanism.noise_multiplier(asked.epsilon, asked.delta) * 2.0**30
             assert 1 <= release.stddev / wanted < 1 + 1e-6
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "gaussian-classical"])
+def test_rounds_of_one_claim_have_one_scale_whatever_they_move_by(mechanism: str) -> None:
+    """A threshold that follows results sets the sensitivity: the noise of no round may be less than the claim needs.
+
+    Rounds of sensitivity D have s >= s0 D / D0, and T rounds of s0 and D0 keep the claim, so that any T rounds do.
+    """
+    rounds, dimension = 20, 3
+    asked = request(mechanism=mechanism, unit=Unit.RECORD, rounds=rounds)
+    least = calibrate_run(asked.epsilon, asked.delta, dimension, asked.noise_multiplier, rounds)
+    kept = delta_upper_bound(asked.epsilon, least, rounds * SMALLEST_SENSITIVITY**2, rounds * dimension)
+    assert kept <= float(asked.delta)
+    assert least >= asked.noise_multiplier * SMALLEST_SENSITIVITY
+    with ReleaseLedger(None) as ledger:
+        for place, moved in enumerate([1, (1 << 48) + 1, 3 << 50, (1 << 61) - 7, 1 << 90]):
+            made = ledger.release(dataclasses.replace(asked, sensitivity_squared=moved, repetition=place), (0,) * 3)
+            smallest = max(moved, SMALLEST_SENSITIVITY**2)
+            assert (made.stddev * SMALLEST_SENSITIVITY) ** 2 >= least**2 * smallest
+            assert made.stddev <= 1.001 * asked.noise_multiplier * math.sqrt(smallest) + 1
 
 
 def test_live_and_simulated_noise_follow_one_law() -> None:

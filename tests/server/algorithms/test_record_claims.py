@@ -51,7 +51,8 @@ def test_a_curator_who_cannot_add_the_noise_asks_nobody(arm: dict[str, Any]) -> 
         asked.extend(tasks)
         return room.ask(tasks)
 
-    with ReleaseLedger(None) as ledger, pytest.raises(StudyError, match="expected simulated records"):
+    with ReleaseLedger(None) as ledger:
         server = replace(room.server, curator=LiveCurator(ledger))
-        list(play_records(loaded.study, Cell(N, 0, 1), ask, server))
+        with pytest.raises(StudyError, match="expected simulated records"):
+            list(play_records(loaded.study, Cell(N, 0, 1), ask, server))
     assert not asked
