@@ -12,6 +12,10 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from protocol.arms import CHOICE_ESTIMATORS, ESTIMATORS, LINK_ESTIMATORS, MECHANISMS
+from protocol.laws import LAWS
+from protocol.numeric import NUMERIC
+from protocol.record_arms import RECORD_ESTIMATORS, RECORD_MECHANISMS, RECORD_OPTIONS
+from protocol.record_law import KEYS
 from protocol.study import describe
 from protocol.trust import SIGHT
 from server.mechanisms import CENTRAL
@@ -104,6 +108,15 @@ def test_every_key_of_a_study_and_every_column_of_its_results_is_explained() -> 
         name for names in MECHANISMS.values() for name in names
     } - {"none"}
     assert keys | arms | set(CENTRAL) | set(SCHEMA.names) | {"theta"} <= set(quoted("docs/STUDIES.md"))
+
+
+def test_everything_that_an_arm_about_records_can_say_is_explained() -> None:
+    said = {name for (_, name), knows in RECORD_ESTIMATORS.items() for name in (name, *knows.options)}
+    said |= {name for rule in RECORD_OPTIONS.values() for name in rule.words} | set(RECORD_OPTIONS) | set(NUMERIC)
+    said |= {name for names in RECORD_MECHANISMS.values() for name in names} - {"none"}
+    words = {word.strip('"') for word in quoted("docs/RECORDS.md")}
+    assert said | set(KEYS) <= words, sorted((said | set(KEYS)) - words)
+    assert set(LAWS) <= {word.partition("(")[0] for word in words}
 
 
 def test_pages_stay_short() -> None:
