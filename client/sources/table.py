@@ -97,8 +97,8 @@ class Table:
     def check(self, task: Task) -> None:
         """The task's design must hold exactly this file's pairs, by name, for all rows that may be sent."""
         asked, own = task.problem, self.problem
-        if (asked.features, asked.dimension) != (own.features, own.dimension):
-            raise ProblemUnknown(f"expected a problem of {own.dimension} dimensions with features by {own.features}")
+        if (asked.kind, asked.features, asked.dimension) != (own.kind, own.features, own.dimension):
+            raise ProblemUnknown(f"expected pairs of {own.dimension} dimensions with features by {own.features}")
         assert asked.design is not None and own.design is not None
         held = self.rows_held[self.rows_held < task.n]
         if task.n > len(asked.design) or not np.array_equal(asked.design[held], own.design[: len(held)]):

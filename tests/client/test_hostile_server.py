@@ -259,3 +259,12 @@ def test_a_refusal_does_not_depend_on_labels(desk: Any, votes: Table, refusal: R
         node = desk.node(replace(votes, values=values), Policy(trusts=TRUSTS, label_cap=Decimal("0.5")))
         codes.append([refusal(node, desk.task(votes, trust)) for trust in (Trust.LOCAL, Trust.CENTRAL)])
     assert codes[0] == codes[1] == [Code.BUDGET_EXHAUSTED] * 2
+
+
+def test_pairs_answer_no_task_about_top_choices(desk: Any, votes: Table, refusal: Refuse) -> None:
+    """Two choices have the design of pairs, and know neither of ties nor of missing winners."""
+    task = desk.task(votes)
+    choices = replace(task.problem, kind="choice", model="plackett-luce")
+    menu = (Mechanism.of("k-randomized-response", epsilon=Decimal(1)),)
+    assert refusal(desk.node(votes), task, problem=choices, menu=menu) is Code.PROBLEM_UNKNOWN
+    assert labels_charged(desk) == []
