@@ -22,6 +22,7 @@ examples:
   halftruth federate nodes/server --nodes nodes --trust local --epsilon 1
   halftruth plan --error 0.1 --epsilon 1 --trust local
   halftruth real data --only parties
+  halftruth account studies/toml/heavy-mean.toml
   halftruth ledger show state/ledger.sqlite
   halftruth node --config node.toml
 
@@ -60,6 +61,7 @@ COMMANDS = (
     (("node",), "studies.flower.node_command", "start a labeler's node of a federation"),
     (("data", "split"), "studies.data_split", "split a file of comparisons over the nodes of a federation"),
     (("plan",), "studies.plan", "how many labels a target error needs, and what privacy costs"),
+    (("account",), "studies.account", "what a study's claims cost, by every way of counting"),
     (("ledger", "show"), "studies.ledger_show", "what a ledger has charged or released"),
 )
 GROUPS = {"data": "prepare files", "ledger": "look into a ledger"}

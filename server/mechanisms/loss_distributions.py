@@ -25,6 +25,20 @@ def gaussian_epsilon(delta: Decimal, rounds: int, multiplier: float) -> float:
     return float(one.self_compose(rounds).get_epsilon_for_delta(delta_float(delta))) * _UP
 
 
+def pure_epsilon(delta: Decimal, level: float, rounds: int) -> float:
+    """The level of T releases of one pure level by numerical composition, rounded up: a check on the exact one.
+
+    Guarantee: (result, delta) with the package's pessimistic rounding. Raises ImportError without the extra,
+    ValueError for what is not positive. Source: Koskela, Jälkö, Honkela 2020; Kairouz, Oh, Viswanath 2015.
+    """
+    if not (rounds >= 1 and level > 0):
+        raise ValueError(f"expected rounds >= 1 and level > 0, got {rounds} and {level}")
+    library: Any = importlib.import_module(f"{_PACKAGE}.privacy_loss_distribution")
+    common: Any = importlib.import_module(f"{_PACKAGE}.common")
+    one = library.from_privacy_parameters(common.DifferentialPrivacyParameters(level, 0.0))
+    return float(one.self_compose(rounds).get_epsilon_for_delta(delta_float(delta))) * _UP
+
+
 def peeling_epsilon(delta: Decimal, sparsity: int, scale: float) -> float:
     """The level of Laplace peeling by numerical composition, rounded up: s selections, s values, at sensitivity 1.
 

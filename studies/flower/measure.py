@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ records = {{ features = "uniform(0, 1)", noise = "centred pareto(1.6)", tail = 0
 grid = {{ n = [{records}], epsilon = [1.0], delta = [1e-5] }}
 arm = [{{ trust = "central", estimator = "descent", rounds = {rounds}, step = 0.1 }}]
 """
-Spent = Counter[str]  # CPU seconds by program; those of children that ended, under the name of who waited for them
+Spent = dict[str, float]  # CPU seconds by program; those of children that ended, under the name of who waited for them
 Floats = NDArray[np.float64]
 
 
@@ -53,7 +53,7 @@ class Measured:
     def by_program(self) -> dict[str, float]:
         """CPU seconds a round of each program, on average."""
         names = sorted({name for _, spent in self.looks for name in spent})
-        spans = {name: np.diff(self._at_rounds([spent[name] for _, spent in self.looks])) for name in names}
+        spans = {name: np.diff(self._at_rounds([spent.get(name, 0.0) for _, spent in self.looks])) for name in names}
         return {name: float(span.mean()) for name, span in spans.items()}
 
     def _at_rounds(self, values: Sequence[float]) -> Floats:
@@ -91,7 +91,7 @@ def measure(clients: int, rounds: int, records: int, dimension: int) -> Measured
 
 def _spent(processes: Sequence[int]) -> Spent:
     """CPU seconds of processes, and of their children that have ended and were waited for."""
-    spent, tick = Spent(), os.sysconf("SC_CLK_TCK")
+    spent, tick = defaultdict[str, float](float), os.sysconf("SC_CLK_TCK")
     for process in processes:
         try:
             words = (PROC / str(process) / "cmdline").read_bytes().decode(errors="replace")
