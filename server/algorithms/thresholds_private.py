@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from protocol.decimals import add, decimal
 from protocol.messages import Task
 from protocol.record_arms import EXCEEDANCES
-from protocol.record_terms import CLIP, L2, Bounded
+from protocol.record_terms import L2, Bounded
 from protocol.strict import StudyError
 from protocol.threshold_grid import ThresholdGrid
 from protocol.trust import Trust
@@ -24,7 +24,6 @@ from server.curator import SimulatedCurator
 from server.evidence import Heard
 from server.mechanisms.threshold_choice import DECAY, choice_costs, simulate_threshold, usual_target
 from server.mechanisms.threshold_fits import debiased_fractions, fit_tail, local_choice, local_target, tail_histogram
-from server.thresholds import mse_threshold
 
 # A rule for one repetition: asks, pays, and leaves a room with the rest of the claim, and a number as its threshold.
 Rule = Callable[[Room], Generator[list[Task], list[Heard], Room]]
@@ -34,6 +33,7 @@ LOCAL_GRID = ThresholdGrid(-4, 26)
 SHARE, FAILURE = Decimal("0.4"), 0.1
 RESERVED = Decimal("0.4")  # of holders, who say one bit each
 DOUBT = 0.75  # standard deviations of a share that may lie beyond: else noise at large thresholds decides
+LEAST_EXCESS = 0.05  # of a tail's index over 1, below which there is no mean
 CHOICE_ROUND = 1 << 16  # of the curator's coins for choices: no task has it
 _DOWN = Context(prec=28, rounding=ROUND_FLOOR)
 
@@ -81,10 +81,10 @@ def by_selection(room: Room) -> Generator[list[Task], list[Heard], Room]:
 
 
 def by_histogram(room: Room) -> Generator[list[Task], list[Heard], Room]:
-    """The threshold of least error for the tail (u, v) that a noisy histogram shows.
+    """The threshold that the wanted share of rows exceeds, on the line of the tail that a noisy histogram shows.
 
-    Where it shows none, the least threshold that, by the same noisy counts, no more rows exceed than `by_selection`
-    wants.
+    Not that of least error for the tail's u and v: a fitted u explodes as v nears the index. At most twice the least
+    threshold that, by the same noisy counts, no more rows exceed than `by_selection` wants; that one without a tail.
 
     Guarantee: as `by_selection`, by Laplace noise. In simulation only. Source: derived, see docs/HEAVY_TAILS.md.
     """
@@ -93,13 +93,13 @@ def by_histogram(room: Room) -> Generator[list[Task], list[Heard], Room]:
     level, thresholds = float(part), GRID.thresholds
     histogram = tail_histogram(counts, level, room.curator_words(0, CHOICE_ROUND, GRID.width))
     tail = fit_tail(histogram, thresholds, room.n, level)
-    effective = _effective(rest)
-    if tail is not None:
-        per_unit = 2 * effective / room.n
-        return _decided(rest, mse_threshold(tail.moment, tail.tail, room.n, per_unit, room.word("shape", CLIP)))
-    above = np.cumsum(histogram[::-1])[::-1]
+    effective, above = _effective(rest), np.cumsum(histogram[::-1])[::-1]
     few = np.flatnonzero(above <= usual_target(effective, part))
-    return _decided(rest, float(thresholds[few[0] if len(few) else -1]))
+    threshold = float(thresholds[few[0] if len(few) else -1])
+    if tail is not None:
+        share = min(0.5, 2 * effective / room.n * math.sqrt(max(tail.index - 1, LEAST_EXCESS)))
+        threshold = min(tail.threshold(share), 2 * threshold)
+    return _decided(rest, threshold)
 
 
 def by_bits(room: Room) -> Generator[list[Task], list[Heard], Room]:
