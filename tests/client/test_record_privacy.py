@@ -96,3 +96,71 @@ def test_noise_that_needs_a_delta_is_not_asked_for_without_one(node: Node, tmp_p
     """A ledger would charge delta = 0 for a release that costs some."""
     assert reply(node, sum_task(delta=None)) is Code.TASK_INVALID
     assert spent(tmp_path) == set()
+
+
+WILD = [(1e100, -1e100), (-1e100, 1e-300), (0.0, 0.0), (1e99, 1e100), (5e-324, -5e-324)]
+TAME = [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.0), (0.25, 1.0)]
+THETA = np.array([[1e100, -1e100]])
+
+
+def linear_node(folder: Path, records: list[tuple[float, float]], model: str, policy: Policy) -> Node:
+    folder.mkdir()
+    lines = [f"r{row},{x!r},{-x!r},{y!r}" for row, (x, y) in enumerate(records)]
+    (folder / "records.csv").write_text("\n".join(["id,x,z,y", *lines]) + "\n", "utf-8")
+    columns = RecordColumns(("x", "z"), model, response=None if model == "mean" else "y", id="id")
+    table = read_record_table(folder / "records.csv", False, columns)
+    return Node(table, policy, DiskLedger(folder / "ledger.sqlite"), "os", FeatureStore(None))
+
+
+def every_task(model: str) -> list[Task]:
+    plain = sum_task()
+    problem = Problem(2, "records", False, None, kind="records", model=model)
+    level, failing = {"epsilon": Decimal(1)}, {"delta": Decimal("1e-5")}
+    ways: list[tuple[Trust, Mechanism, int | None]] = [
+        (Trust.CENTRAL, Mechanism.of("gaussian", **level, **failing, threshold=Decimal(bound), **more), exponent)
+        for bound, exponent in (("3", -40), ("1e-60", -230), ("1e60", 160))
+        for more in ({}, {"l2": Decimal(1)}, {"truncate": Decimal(1)}, {"rows": Decimal(1), "l2": Decimal(1)})
+    ]
+    counted = Mechanism.of("gaussian", **level, **failing, threshold=Decimal(3), counted=Decimal(2), l2=Decimal(1))
+    grid = {"lowest": Decimal(-1000), "highest": Decimal(20)}
+    ways += [
+        (Trust.CENTRAL, counted, -40),
+        (Trust.CENTRAL, Mechanism.of("exceedances", **level, threshold=Decimal(1), **grid), -40),
+        (Trust.CLEAR, Mechanism("none"), None),
+    ]
+    for name in ("duchi", "piecewise", "hybrid", "duchi-cube", "unary"):
+        for bound in ("3", "1e-60", "1e60"):
+            more = {"dimension": Decimal(2), "threshold": Decimal(bound)}
+            ways.append((Trust.LOCAL, Mechanism.of(name, **level, **more), None))
+    return [
+        replace(
+            plain,
+            trust=trust,
+            problem=problem,
+            menu=(mechanism,),
+            n=len(WILD),
+            epsilon=mechanism.get("epsilon"),
+            delta=mechanism.get("delta"),
+            exponent=exponent,
+            theta=THETA,
+        )
+        for trust, mechanism, exponent in ways
+    ]
+
+
+@pytest.mark.parametrize("model", ["mean", "linear", "logistic"])
+def test_no_record_decides_whether_or_in_what_form_it_is_answered(tmp_path: Path, model: str) -> None:
+    """Warnings are errors here: an overflow that raised one would be a refusal where somebody's code makes it so."""
+    policy = replace(POLICY, trusts=frozenset(Trust) - {Trust.DISTRIBUTED, Trust.SHUFFLED}, central_rows=True)
+    wild = [(x, float(y > 0)) for x, y in WILD] if model == "logistic" else WILD
+    nodes = [linear_node(tmp_path / str(place), one, model, policy) for place, one in enumerate((wild, TAME))]
+    for task in every_task(model):
+        forms = []
+        for node in nodes:
+            found = reply(node, task)
+            assert isinstance(found, Report), (task.menu, found)
+            payload = found.payload
+            assert np.isfinite(payload.values).all()
+            counts = None if payload.counts is None else payload.counts.tolist()
+            forms.append((payload.kind, payload.values.shape, payload.values.dtype, counts, found.rows))
+        assert forms[0] == forms[1], task.menu
