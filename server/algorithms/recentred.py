@@ -20,8 +20,8 @@ def recentred_mean(room: Room) -> Steps:
     """Half of the rows for a centre c, the other half for Y - c, whose threshold falls as k^(-v/(1+v)).
 
     The moment E|Y|^(1+v) of a mean of k records does not fall with k where the mean is not 0, that of Y - c does. One
-    stage is better with fewer than 10 records in a row, or where `recentred_moment` is not below the moment that the
-    study assumes, and is what is done then, unless `recentre` is "always".
+    stage is better with fewer than 10 records in a row, or where `recentred_moment` is above half of the moment that
+    the study assumes, since half of the rows are spent; that is what is done then, unless `recentre` is "always".
 
     Guarantee: the arm's, for a row is in one half; unit: what a row is, a record or a holder; neighbours: replace it.
     Source: derived, see docs/HEAVY_TAILS.md.
@@ -31,7 +31,7 @@ def recentred_mean(room: Room) -> Steps:
         raise StudyError(f"{room.arm.name}: expected [records], and at least 2 rows for two stages, got {room.n}")
     how = _bound(room, half)
     moment = room.number("recentred_moment", recentred_moment(room, law.per_holder, pilot_error(room, how, half)))
-    pays = law.per_holder >= MANY and moment < assumed(room)[0]
+    pays = law.per_holder >= MANY and moment <= assumed(room)[0] / 2
     if not pays and room.word("recentre", "many") == "many":
         return (yield from mean(room))
     (heard,) = yield [_task(replace(room, rows=range(half)), how)]

@@ -50,7 +50,7 @@ def asked_by(loaded: Loaded) -> list[Task]:
 
 @pytest.mark.parametrize("trust", ["central", "local"])
 def test_each_holder_answers_in_one_half_and_the_second_at_the_centre(trust: str) -> None:
-    first, second = asked_by(study({"trust": trust, "estimator": "recentred-mean"}, 100, n=401))
+    first, second = asked_by(study({"trust": trust, "estimator": "recentred-mean", "recentre": "always"}, 100, n=401))
     assert first.rows is not None and second.rows is not None
     assert first.rows.numbers().tolist() == list(range(200))
     assert second.rows.numbers().tolist() == list(range(200, 401))
@@ -61,8 +61,8 @@ def test_each_holder_answers_in_one_half_and_the_second_at_the_centre(trust: str
 
 def test_few_records_of_a_holder_are_not_recentred_unless_an_arm_says_so() -> None:
     arm = {"trust": "central", "estimator": "recentred-mean"}
-    assert [len(asked_by(study(arm, count, n=4000))) for count in (1, 9, 10, 40)] == [1, 1, 1, 2]
-    given = arm | {"recentred_moment": 9}
+    assert [len(asked_by(study(arm, count, n=4000))) for count in (1, 9, 10, 100)] == [1, 1, 1, 2]
+    given = arm | {"recentred_moment": 8}
     assert [len(asked_by(study(given, count))) for count in (1, 9, 10)] == [1, 1, 2]
     assert len(asked_by(study(arm | {"recentre": "always"}, 2))) == 2
 
