@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
-from scipy.integrate import quad
-
 from protocol.coins import Floats, Words
 
 ACCURACY = 1e-9
@@ -145,6 +143,8 @@ def pieces(function: Callable[[float], float], *points: float, known: float = 0.
 
     What does not matter beside `known` and the parts before it is not made more accurate.
     """
+    from scipy.integrate import quad  # slow to import, in every message's process
+
     total = doubt = 0.0
     for start, stop in pairwise(sorted(set(points))):
         # With full_output a part that is not accurate says so in its error, not in a warning.

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from protocol.channel import TOTAL, log_up
@@ -57,6 +56,8 @@ class Cap(NumericChannel):
     @classmethod
     def of(cls, terms: NumericTerms) -> Self:
         """The largest level at most epsilon, split between the cap and its coin so that the worst MSE is smallest."""
+        from scipy.optimize import minimize_scalar  # slow to import, in every message's process
+
         epsilon, d = float(terms.epsilon), terms.dimension
 
         def cost(level: float) -> float:
