@@ -20,8 +20,8 @@ def recentred_mean(room: Room) -> Steps:
     """Half of the rows for a centre c, the other half for Y - c, whose threshold falls as k^(-v/(1+v)).
 
     The moment E|Y|^(1+v) of a mean of k records does not fall with k where the mean is not 0, that of Y - c does. One
-    stage is better with fewer than 10 records in a row, or where `recentred_moment` is above half of the moment that
-    the study assumes, since half of the rows are spent; that is what is done then, unless `recentre` is "always".
+    stage is better with fewer than 10 records in a row, or where that moment does not fall by far more than half of the
+    rows are worth (`pays`); that is what is done then, unless `recentre` is "always".
 
     Guarantee: the arm's, for a row is in one half; unit: what a row is, a record or a holder; neighbours: replace it.
     Source: derived, see docs/HEAVY_TAILS.md.
@@ -31,14 +31,23 @@ def recentred_mean(room: Room) -> Steps:
         raise StudyError(f"{room.arm.name}: expected [records], and at least 2 rows for two stages, got {room.n}")
     how = _bound(room, half)
     moment = room.number("recentred_moment", recentred_moment(room, law.per_holder, pilot_error(room, how, half)))
-    pays = law.per_holder >= MANY and moment <= assumed(room)[0] / 2
-    if not pays and room.word("recentre", "many") == "many":
+    always = room.word("recentre", "many") == "always"
+    if not (always or (law.per_holder >= MANY and pays(room, moment))):
         return (yield from mean(room))
     (heard,) = yield [_task(replace(room, rows=range(half)), how)]
     centre = -room.means(heard)
     rest = replace(room, rows=range(half, room.n), moment=moment)
     (heard,) = yield [_task(rest, _bound(rest, room.n - half), theta=centre, round=1)]
     return found(centre - room.means(heard))
+
+
+def pays(room: Room, moment: float) -> bool:
+    """Whether u falls by 4^v, or 2^v where holders randomise: twice what half of the rows are worth.
+
+    Errors are proportional to (u / n^v)^(1/(1+v)), and to (u / n^(v/2))^(1/(1+v)) there.
+    """
+    most, tail = assumed(room)
+    return moment * (4 if room.arm.trust is Trust.CENTRAL else 2) ** tail <= most
 
 
 def recentred_moment(room: Room, per_holder: int, error: float) -> float:
