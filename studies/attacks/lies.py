@@ -18,12 +18,11 @@ from protocol.messages import Kind, Refusal, Report, Runs, Task
 from protocol.store import FeatureStore
 from protocol.study import Study
 from protocol.terms import row_exponent
-from server.groups import row_groups
 from server.listening import Ask
 from studies.attacks.study_file import Liars
+from studies.attacks.who import BITS, lying_rows
 from studies.moments import dot
 
-_WHO, _NODES, _BITS = range(3)  # rounds of a repetition's sequence in stream MISBEHAVIOUR
 _HONEST = 255  # a row that says what it would have said
 _SAYS_NOTHING = 1e-9  # rows that are this short along a direction
 
@@ -57,19 +56,8 @@ class Attack:
         return attacked
 
     def rows(self, n: int, repetition: int) -> NDArray[np.bool_]:
-        """Which of n rows lie, shape (n,).
-
-        Of labelers with several labels, rows are those that count: a share f m / (1 - f + f m) of them at m each.
-        """
-        lying = np.zeros(n, dtype=np.bool_)
-        if self.liars.by == "nodes":
-            for node in self._first(n, repetition, _NODES, self.nodes, self.fraction):
-                part = row_groups(n, self.nodes)[node]
-                lying[part.start : part.stop] = True
-            return lying
-        counted = self.fraction * self.liars.counted
-        lying[self._first(n, repetition, _WHO, n, counted / (1.0 - self.fraction + counted))] = True
-        return lying
+        """Which of n rows lie, shape (n,)."""
+        return lying_rows(self.study.seed, self.liars, self.fraction, self.nodes, n, repetition)
 
     def says(self, task: Task, repetition: int) -> NDArray[np.uint8]:
         """What every row says: a label, or 255 where it says what it would have said, shape (n,)."""
@@ -81,7 +69,7 @@ class Attack:
         said = np.full(task.n, _HONEST, dtype=np.uint8)
         lying = np.flatnonzero(self.rows(task.n, repetition))
         if self.liars.how == "random":
-            coins = words(Address(self.study.seed, Stream.MISBEHAVIOUR, task.n, repetition, _BITS), 0, task.n)
+            coins = words(Address(self.study.seed, Stream.MISBEHAVIOUR, task.n, repetition, BITS), 0, task.n)
             said[lying] = (coins[lying] >> np.uint64(63)).astype(np.uint8)
         elif self.liars.how == "flipped":
             said[lying] = 1 - self._labels(task, repetition)[lying]
@@ -106,10 +94,6 @@ class Attack:
 
     def _labels(self, task: Task, repetition: int) -> NDArray[np.uint8]:
         return self._source.labels(task, repetition, np.arange(task.n)).reveal()
-
-    def _first(self, n: int, repetition: int, round_: int, units: int, share: float) -> NDArray[np.intp]:
-        coins = words(Address(self.study.seed, Stream.MISBEHAVIOUR, n, repetition, round_), 0, units)
-        return np.argsort(coins, kind="stable")[: int(share * units + 0.5)]
 
     def _reply(self, known: dict[bytes, Task], raw: bytes) -> bytes:
         reply = decode_reply(raw)

@@ -9,12 +9,14 @@ import pyarrow as pa
 
 from protocol.strict import StudyError
 from protocol.study import Cell
+from server.evidence import Server
 from server.listening import Ask
 from server.rounds import play
 from studies.attacks.folder import Folder, Unit
 from studies.attacks.lies import Attack
+from studies.attacks.record_lies import RecordAttack
 from studies.attacks.score import rows
-from studies.attacks.study_file import AttackStudy
+from studies.attacks.study_file import AttackStudy, Liars
 from studies.choice_score import scorer
 from studies.failure import RunFailed
 from studies.in_process import in_process
@@ -72,13 +74,20 @@ def _cell(
         liars, fraction = study.liars[unit.liars], study.fractions[unit.fraction]
         table = honest
         if fraction > 0.0 or table is None:
-            attack = Attack(asked, theta, liars, fraction, study.nodes, room.server.features)
-            table = _played(study, cell, attack.on(ask), room.server)
+            table = _played(study, cell, _attacked(study, liars, fraction, ask, room.server), room.server)
         honest = table if fraction == 0.0 else honest
         yield unit, rows(liars, fraction, table, theta)
 
 
-def _played(study: AttackStudy, cell: Cell, ask: Ask, server: Any) -> pa.Table:
+def _attacked(study: AttackStudy, liars: Liars, fraction: float, ask: Ask, server: Server) -> Ask:
+    """`ask`, with a fraction of liars among those who answer."""
+    asked, theta = study.loaded.study, study.loaded.theta
+    if asked.records is not None:
+        return RecordAttack(asked, theta, liars, fraction, study.nodes).on(ask)
+    return Attack(asked, theta, liars, fraction, study.nodes, server.features).on(ask)
+
+
+def _played(study: AttackStudy, cell: Cell, ask: Ask, server: Server) -> pa.Table:
     asked = study.loaded.study
     try:
         return tabulate(asked, scorer(asked, study.loaded.theta), cell, play(asked, cell, ask, server))

@@ -12,6 +12,8 @@ from protocol.decimals import decimal
 from protocol.features import coordinates, row_bound
 from protocol.study import Study
 from protocol.trust import Trust
+from server.aggregators import AGGREGATORS
+from server.algorithms.aggregates import options_of
 from server.tasks import usual_radius
 from studies.attacks.study_file import AttackStudy, Liars
 from studies.moments import dot, fresh
@@ -71,7 +73,11 @@ def predicted(study: AttackStudy, liars: Liars, arm: Arm, epsilon: float | None,
     ("extreme" in the central model), with k = coth(epsilon / 2) for local labels and 1 for others. With flipped labels
     that is f = 1 / (1 + k) = (1 - e^-epsilon) / 2, whatever theta* is.
     Of robust means where nodes lie that are the groups: the least share of nodes that is no longer outvoted.
+    Of records: the largest share of clear reports, or of rows that a curator sees, that the arm's aggregator outvotes;
+    the same of nodes where they are the groups. Not of randomised reports, where lies weigh more than what is honest.
     """
+    if study.loaded.study.records is not None:
+        return _outvoted_reports(study, liars, arm, n)
     robust = arm.estimator in GROUPED
     if robust and liars.by == "nodes":
         return _outvoted(arm, study.nodes)
@@ -97,6 +103,16 @@ def _outvoted(arm: Arm, nodes: int) -> float | None:
     if arm.estimator.endswith("median-of-means"):
         return -(-groups // 2) / groups
     return (int(float(decimal(arm.get("trim") or "0.25", "trim")) * groups) + 1) / groups
+
+
+def _outvoted_reports(study: AttackStudy, liars: Liars, arm: Arm, n: int) -> float | None:
+    if arm.estimator == "median-of-means" and liars.by == "nodes":
+        return _outvoted(arm, study.nodes)
+    groups = arm.estimator == "median-of-means" and arm.get("groups")
+    name = arm.get("aggregate") or ("median-of-means" if groups else "mean")
+    if name == "mean" or arm.trust is Trust.LOCAL or (name == "centred-clipping" and arm.trust is Trust.CENTRAL):
+        return None
+    return AGGREGATORS[str(name)].breakdown(n, options_of(arm, n))
 
 
 def _typical(study: Study) -> Floats:

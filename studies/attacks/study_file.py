@@ -12,19 +12,22 @@ from numpy.typing import NDArray
 from protocol import strict
 from protocol.coins import Address, Stream, uniform, words
 from protocol.decimals import decimal
+from protocol.problem import Problem
 from protocol.strict import StudyError
 from protocol.study_file import parse_problem
 from studies.load import Loaded, assemble, build, expect, tables
 
 HOW = ("random", "flipped", "push", "collude", "extreme")
 BY = ("labelers", "nodes")
+RECORD_HOW = ("sign-flip", "gross-outlier", "small-shift", "collusion", "flipped-labels")
+RECORD_BY = ("holders", "nodes")
 _KEYS = ("how", "by", "target", "labels", "cap")
 _ITEMS = 7  # round of the sequence (seed, PROBLEM, n = 0) that draws pairs of items
 
 
 @dataclass(frozen=True)
 class Liars:
-    """Who lies, and how: see `studies.attacks.lies`.
+    """Who lies, and how: see `studies.attacks.lies`, and `studies.attacks.record_lies` where records are asked for.
 
     `target`: the item, or the coordinate, that is pushed. A lying labeler has `labels` labels where an honest one has
     one, of which the server lets `cap` count (None: all).
@@ -69,23 +72,25 @@ def load_attack_study(path: Path, overrides: Sequence[str] = ()) -> AttackStudy:
     parts = ("study", "problem", "grid", "arm", "attack", "liars")
     content = tables(path, overrides)
     expect(content, path, "attack")
-    top = strict.table(content, "top level", parts, parts)
+    top = strict.table(content, "top level", (*parts, "records"), parts)
     attack = strict.table(top["attack"], "attack", ("fractions", "nodes"), ("fractions", "nodes"))
     fractions = [_fraction(value) for value in strict.sequence(attack["fractions"], "[attack] fractions")]
     if fractions != sorted(fractions):
         raise StudyError("[attack] fractions: expected them in increasing order")
-    loaded = _loaded({key: top[key] for key in ("study", "problem", "grid", "arm")}, path.parent)
-    dimension, least = loaded.study.problem.dimension, min(loaded.study.grid.n)
+    loaded = _loaded({key: top[key] for key in top if key not in ("attack", "liars")}, path.parent)
+    problem, least = loaded.study.problem, min(loaded.study.grid.n)
     told = strict.sequence(top["liars"], "liars")
     return AttackStudy(
         loaded=loaded,
-        liars=tuple(_liars(item, f"liars {index}", dimension) for index, item in enumerate(told, start=1)),
+        liars=tuple(_liars(item, f"liars {index}", problem) for index, item in enumerate(told, start=1)),
         fractions=tuple(fractions),
         nodes=strict.integer(attack["nodes"], "[attack] nodes", 3, least),
     )
 
 
-def _liars(content: Any, place: str, dimension: int) -> Liars:
+def _liars(content: Any, place: str, problem: Problem) -> Liars:
+    if problem.kind == "records":
+        return _holders(content, place, problem)
     top = strict.table(content, place, _KEYS, ("how", "by"))
     how, by = strict.text(top["how"], f"[{place}] how", HOW), strict.text(top["by"], f"[{place}] by", BY)
     if ("target" in top) != (how == "push"):
@@ -98,15 +103,26 @@ def _liars(content: Any, place: str, dimension: int) -> Liars:
     def whole(key: str, least: int, most: int) -> int | None:
         return strict.integer(top[key], f"[{place}] {key}", least, most) if key in top else None
 
-    return Liars(how, by, whole("target", 0, dimension - 1), whole("labels", 1, 1 << 20) or 1, whole("cap", 1, 1 << 20))
+    return Liars(
+        how, by, whole("target", 0, problem.dimension - 1), whole("labels", 1, 1 << 20) or 1, whole("cap", 1, 1 << 20)
+    )
+
+
+def _holders(content: Any, place: str, problem: Problem) -> Liars:
+    """Liars about records: nobody is counted, and nothing is pushed."""
+    top = strict.table(content, place, ("how", "by"), ("how", "by"))
+    how, by = strict.text(top["how"], f"[{place}] how", RECORD_HOW), strict.text(top["by"], f"[{place}] by", RECORD_BY)
+    if how == "flipped-labels" and problem.model == "mean":
+        raise StudyError(f'[{place}] how: expected records with labels for "flipped-labels", got those of a mean')
+    return Liars(how, by)
 
 
 def _loaded(content: dict[str, Any], folder: Path) -> Loaded:
     table = content["problem"]
     if not isinstance(table, Mapping) or table.get("features") != "items":
         loaded = build(content, folder)
-        if loaded.study.problem.kind != "pairwise":
-            raise StudyError('[problem] kind: expected "pairwise" in an attack study')
+        if loaded.study.problem.kind not in ("pairwise", "records"):
+            raise StudyError('[problem] kind: expected "pairwise" or "records" in an attack study')
         return loaded
     public = {key: value for key, value in table.items() if key != "theta"}
     head = strict.table(content["study"], "study", ("name", "seed", "repetitions"), ("seed",))
