@@ -1,12 +1,13 @@
 """Records of a holder's file, as a source: numbers by column, in rows that are records or holders.
 
-Public are how many rows there are and their order, and in a row that is a holder nothing else: how many records it has
-is its own. The whole file is validated when it is read; errors are for the holder's own terminal.
+Public is how many rows there are, and nothing else: how many records a holder has is its own. Rows stand in the order
+of hashes of their ids or holders, or as a column of row numbers says: an order of lines may follow from values. The
+whole file is validated when it is read; errors are for the holder's own terminal.
 """
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +104,7 @@ def read_record_table(path: Path, public: bool, columns: RecordColumns) -> Recor
     who = [holders[row] for row in rows.tolist()] if columns.unit is Unit.RECORD else keys
     labelers = tuple(sorted(set(who)))
     number = {name: index for index, name in enumerate(labelers)}
-    return RecordTable(
+    table = RecordTable(
         path=path,
         public=public,
         columns=columns,
@@ -115,6 +116,19 @@ def read_record_table(path: Path, public: bool, columns: RecordColumns) -> Recor
         owners=np.array([number[name] for name in who], dtype=np.int64),
         identities=tuple(record_identity(columns.unit, key) for key in keys),
     )
+    return _by_hash(table) if table.lasting and columns.row is None else table
+
+
+def _by_hash(table: RecordTable) -> RecordTable:
+    """Rows in the order of hashes of ids or holders: the lines of a file may be sorted by what its records hold."""
+    order = np.array(sorted(range(len(table.identities)), key=table.identities.__getitem__), dtype=np.int64)
+    features, responses, counts = table.held.reveal()
+    held = Records(
+        features[order],
+        None if responses is None else responses[order],
+        None if counts is None else counts[order],
+    )
+    return replace(table, held=held, owners=table.owners[order], identities=tuple(sorted(table.identities)))
 
 
 def record_identity(unit: Unit, name: str) -> bytes:

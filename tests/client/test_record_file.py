@@ -64,7 +64,7 @@ def test_a_node_file_names_the_columns_of_records(tmp_path: Path) -> None:
     assert node.source == RecordFile(tmp_path / "records.csv", False, columns)
     source = build(node, {}).source
     assert isinstance(source, RecordTable)
-    assert source.held.reveal()[0].tolist() == [[[-0.5, 0.0, 1.0]], [[0.0, 1.0, 1.0]], [[0.75, 0.0, 1.0]]]
+    assert sorted(source.held.reveal()[0].tolist()) == [[[-0.5, 0.0, 1.0]], [[0.0, 1.0, 1.0]], [[0.75, 0.0, 1.0]]]
 
 
 @pytest.mark.parametrize(
