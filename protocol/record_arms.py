@@ -27,7 +27,7 @@ RECORD_CENTRAL: dict[str, frozenset[str]] = {
 RECORD_MECHANISMS: dict[Trust | None, tuple[str, ...]] = {
     None: ("none",),
     Trust.CLEAR: ("none",),
-    Trust.LOCAL: tuple(NUMERIC),
+    Trust.LOCAL: ("piecewise", *(name for name in NUMERIC if name != "piecewise")),
     Trust.CENTRAL: tuple(name for name in RECORD_CENTRAL if name != EXCEEDANCES),
 }
 # Mechanisms that let the largest coordinates of a step out, and values of them: of sparse estimators alone.
