@@ -1,7 +1,7 @@
 """Cells of a holder's file as numbers, read strictly. What a cell held is in an error for the holder's own terminal."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -37,6 +37,15 @@ class Scales:
     def names(self) -> set[str]:
         """The columns that have some."""
         return {*self.centre, *self.scale}
+
+    def written_out(self, name: str, columns: Sequence[str]) -> "Scales":
+        """The same with the numbers of a name given to each of the columns that it stands for."""
+        centre, scale = (
+            {key: value for key, value in numbers.items() if key != name}
+            | (dict.fromkeys(columns, numbers[name]) if name in numbers else {})
+            for numbers in (self.centre, self.scale)
+        )
+        return Scales(centre, scale)
 
     def of(self, name: str, values: Floats) -> Floats:
         """Values of a column, scaled."""

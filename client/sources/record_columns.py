@@ -1,7 +1,7 @@
 """Which columns of a file of records hold what, as its holder says: nothing is guessed about numbers."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from client.sources.numbers import Scales
 from protocol.privacy import Unit
@@ -17,6 +17,8 @@ INTERCEPT = "intercept"
 class RecordColumns:
     """Columns by name: features, the response of a model that has one, the holder and the stable id of each record.
 
+    A feature that ends with * stands for all other columns that begin so, in the order of the file, each with its
+    centre and scale: `within` a header.
     A row is a record, or with `unit` HOLDER all records of one holder. An `id` names a record in every file, so that
     it pays once for an answer. `row` names the column of global row numbers, the same for all records of a row.
     `missing` says what an empty cell does: "refuse" the file, "drop-public" its record (which records lack a value is
@@ -69,7 +71,25 @@ class RecordColumns:
         """Names of the coordinates of an estimate."""
         return (*self.features, *((INTERCEPT,) if self.intercept else ()))
 
+    def within(self, header: Sequence[str]) -> "RecordColumns":
+        """The same with features that end with * written out. Raises StudyError where nothing begins so."""
+        scales = self.scales
+        taken = {*self.features, *self._others(), *(name.partition("=")[0] for name in self._others())}
+        features: list[str] = []
+        for name in self.features:
+            found = [name]
+            if name.endswith("*") and name not in header:
+                found = [other for other in header if other.startswith(name[:-1]) and other not in taken]
+            if not found:
+                raise StudyError(f"expected columns that begin with {name[:-1]!r}, found none")
+            features += found
+            scales = scales.written_out(name, found)
+        return self if tuple(features) == self.features else replace(self, features=tuple(features), scales=scales)
+
     def named(self) -> Iterator[str]:
         """Every column that is read."""
         yield from self.features
-        yield from (name for name in (self.response, self.id, self.holder, self.row) if name is not None)
+        yield from self._others()
+
+    def _others(self) -> list[str]:
+        return [name for name in (self.response, self.id, self.holder, self.row) if name is not None]

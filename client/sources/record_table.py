@@ -21,6 +21,7 @@ from client.sources.record_columns import DROP, REFUSE, RecordColumns
 from protocol.messages import Runs, Task
 from protocol.privacy import Unit
 from protocol.problem import RECORDS
+from protocol.strict import StudyError
 from protocol.study import MOST
 from protocol.trust import Trust
 
@@ -75,18 +76,23 @@ class RecordTable:
         """Records of these rows."""
         if len(rows) == len(self.rows_held):
             return self.held
+        return _some(self.held, np.searchsorted(self.rows_held, rows))
+
+    def part(self, rows: NDArray[np.int64]) -> "RecordTable":
+        """The same with some of the rows, by their global numbers in order."""
         places = np.searchsorted(self.rows_held, rows)
-        features, responses, counts = self.held.reveal()
-        return Records(
-            features[places],
-            None if responses is None else responses[places],
-            None if counts is None else counts[places],
-        )
+        identities = tuple(self.identities[place] for place in places.tolist())
+        held = _some(self.held, places)
+        return replace(self, rows_held=rows, held=held, owners=self.owners[places], identities=identities)
 
 
 def read_record_table(path: Path, public: bool, columns: RecordColumns) -> RecordTable:
     """Read and validate a file of records. Raises SourceError for the first cell that does not fit."""
     records = reading.read_records(path)
+    try:
+        columns = columns.within(records.names)
+    except StudyError as error:
+        raise SourceError(f"{path}, header: {error}") from None
     if wrong := missing_columns(records, columns.named()):
         listed = ", ".join(records.names)
         raise SourceError(f"{path}, header: expected one column {wrong[0]!r}, found the columns {listed}")
@@ -116,24 +122,28 @@ def read_record_table(path: Path, public: bool, columns: RecordColumns) -> Recor
         owners=np.array([number[name] for name in who], dtype=np.int64),
         identities=tuple(record_identity(columns.unit, key) for key in keys),
     )
-    return _by_hash(table) if table.lasting and columns.row is None else table
+    return by_hash(table) if table.lasting and columns.row is None else table
 
 
-def _by_hash(table: RecordTable) -> RecordTable:
-    """Rows in the order of hashes of ids or holders: the lines of a file may be sorted by what its records hold."""
+def by_hash(table: RecordTable) -> RecordTable:
+    """Rows in the order of hashes of what names them: the lines of a file may be sorted by what its records hold."""
     order = np.array(sorted(range(len(table.identities)), key=table.identities.__getitem__), dtype=np.int64)
-    features, responses, counts = table.held.reveal()
-    held = Records(
-        features[order],
-        None if responses is None else responses[order],
-        None if counts is None else counts[order],
-    )
+    held = _some(table.held, order)
     return replace(table, held=held, owners=table.owners[order], identities=tuple(sorted(table.identities)))
 
 
 def record_identity(unit: Unit, name: str) -> bytes:
     """32 bytes that name a record by its id, or all records of a holder by the holder's name; whatever they hold."""
     return hashlib.sha256(DOMAIN + f"{unit.label} {name}".encode()).digest()
+
+
+def _some(held: Records, places: NDArray[np.int64]) -> Records:
+    features, responses, counts = held.reveal()
+    return Records(
+        features[places],
+        None if responses is None else responses[places],
+        None if counts is None else counts[places],
+    )
 
 
 def _values(records: reading.Records, columns: RecordColumns) -> tuple[Floats, Floats | None, NDArray[np.int64]]:

@@ -72,19 +72,18 @@ def main(args: argparse.Namespace) -> int:
     from server.release_file import LedgerError
     from studies.fit.state import LEDGER
     from studies.holder_file import new_ledger
-    from studies.records.columns import columns_of, described, read_file
+    from studies.records.columns import described, read_file
     from studies.records.play import estimate
     from studies.records.show import as_json, show
 
-    columns = columns_of(args)
-    request = read_request(args, columns)
-    if request.budgeted and columns.unit.label == "record" and columns.id is None and not args.public_data:
+    table = read_file(args)
+    print(printable(described(table)), file=sys.stderr)
+    request = read_request(args, table.columns)
+    if request.budgeted and not (table.lasting or table.public):
         raise StudyError(
             "--id: expected a column of ids that stay with their records, whatever file or line they are in: without "
             "it the ledger cannot know who paid. A file without one can be --trust clear, or --unit holder"
         )
-    table = read_file(args)
-    print(printable(described(table)), file=sys.stderr)
     try:
         if request.budgeted and (note := new_ledger(request.state / LEDGER, "folder")):
             print(printable(note), file=sys.stderr)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # a command's --help need not wait for numpy
     from client.sources.record_columns import RecordColumns
     from client.sources.record_table import RecordTable
 
+MOST_SHOWN = 20
 UNITS = (Unit.RECORD.label, Unit.HOLDER.label)
 
 
@@ -21,7 +22,10 @@ def add_record_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags that say which column is which."""
     group = parser.add_argument_group("columns")
     group.add_argument(
-        "--columns", metavar="NAMES", required=True, help="features, NAME,NAME; NAME=TEXT is 1 at TEXT, else 0"
+        "--columns",
+        metavar="NAMES",
+        required=True,
+        help="features, NAME,NAME; NAME=TEXT is 1 at TEXT, else 0; NAME* all that begin so",
     )
     group.add_argument("--response", metavar="NAME", help="what linear and logistic models explain; NAME=TEXT as above")
     group.add_argument("--id", metavar="NAME", help="what names a record, in every file: claims for records need it")
@@ -80,7 +84,8 @@ def read_file(args: argparse.Namespace) -> "RecordTable":
 def described(table: "RecordTable") -> str:
     """What was read as what, and public counts of it."""
     columns = table.columns
-    parts = [f"features {', '.join(columns.names)}"]
+    shown = [*columns.names[:MOST_SHOWN], *(["..."] if len(columns.names) > MOST_SHOWN else [])]
+    parts = [f"features {', '.join(shown)}"]
     parts += [f"{what} {name}" for what in ("response", "id", "holder") if (name := getattr(columns, what))]
     dropped = f"; left out: {counted(table.dropped, 'record')} without a value" if table.dropped else ""
     rows = counted(len(table.rows_held), columns.unit.label)

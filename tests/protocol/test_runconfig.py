@@ -39,7 +39,7 @@ def public(path: Path) -> Study:
     return parse(content)
 
 
-OTHER = ("[bandit]", "[attack]")  # tables of studies that have commands of their own
+OTHER = ("[bandit]", "[attack]", "[[way]]")  # tables of studies that have commands of their own
 ORDINARY = sorted(
     path.name for path in TOML.glob("*.toml") if not any(table in path.read_text("utf-8") for table in OTHER)
 )
