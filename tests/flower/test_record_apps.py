@@ -53,7 +53,9 @@ MEANS = study(
     Arm(Trust.CENTRAL, "gaussian-classical", "algorithm-1"),
     Arm(Trust.CENTRAL, "gaussian-classical", "algorithm-3"),
     Arm(Trust.CENTRAL, "gaussian", "mean"),
+    Arm(Trust.CENTRAL, "gaussian", "mean", (("threshold", "private"),)),
     Arm(Trust.CENTRAL, "gaussian", "median-of-means", (("groups", Decimal(6)),)),
+    Arm(Trust.CENTRAL, "gaussian", "mean", (("aggregate", "trimmed-mean"), ("trim", Decimal("0.1")))),
     *(Arm(Trust.LOCAL, mechanism, "mean") for mechanism in ("laplace", "piecewise", "duchi-cube", "gaussian")),
 )
 DESCENTS = study(
@@ -62,6 +64,7 @@ DESCENTS = study(
     Arm(Trust.CENTRAL, "gaussian", "descent", MOVES),
     Arm(Trust.CENTRAL, "gaussian", "descent", (("batches", "disjoint"), *MOVES)),
     Arm(Trust.CENTRAL, "gaussian-classical", "algorithm-2-convex", MOVES),
+    Arm(Trust.CENTRAL, "gumbel-gaussian", "hard-thresholding", (MOVES[0], ("sparsity", Decimal(2)), MOVES[1])),
     Arm(Trust.LOCAL, "piecewise", "descent", MOVES),
 )
 

@@ -1,0 +1,61 @@
+"""Rounds about records over real processes: the results of in-process, apart from where they were made."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from studies.flower.measure import measure
+from studies.load import load
+from studies.run import run
+
+RECORDS = 'features = "centred pareto(1.6)", tail = 0.5, moment = 16'
+MEANS = f"""
+study = {{ name = "means", seed = 11, repetitions = 2 }}
+problem = {{ kind = "records", model = "mean", dimension = 3 }}
+records = {{ {RECORDS} }}
+grid = {{ n = [150], epsilon = [0.5], delta = [1e-5] }}
+arm = [
+  {{ trust = "clear", estimator = "mean" }},
+  {{ trust = "central", estimator = "mean" }},
+  {{ trust = "central", estimator = "mean", aggregate = "trimmed-mean", trim = 0.1 }},
+  {{ trust = "central", estimator = "algorithm-3" }},
+  {{ trust = "central", estimator = "median-of-means", groups = 5 }},
+  {{ trust = "local", mechanism = "piecewise", estimator = "mean" }},
+]
+"""
+DESCENTS = f"""
+study = {{ name = "descents", seed = 11, repetitions = 2 }}
+problem = {{ kind = "records", model = "linear", dimension = 3, theta = [0.5, 0.0, -0.5], bound = 2 }}
+records = {{ {RECORDS}, noise = "student-t(2.5)", per_holder = 2 }}
+grid = {{ n = [150], epsilon = [0.5], delta = [1e-5] }}
+arm = [
+  {{ trust = "central", estimator = "descent", rounds = 3, step = 0.1 }},
+  {{ trust = "local", mechanism = "piecewise", estimator = "descent", rounds = 3, step = 0.1 }},
+  {{ trust = "central", estimator = "hard-thresholding", sparsity = 2, rounds = 3, step = 0.1 }},
+]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", [MEANS, DESCENTS], ids=["means", "descents"])
+@pytest.mark.parametrize(("runtime", "clients"), [("simulation", 3), ("deployment", 2)])
+def test_the_same_bits(command: Callable[..., Any], tmp_path: Path, study: str, runtime: str, clients: int) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(study, encoding="utf-8")
+    expected = run(load(path), tmp_path / "reference", jobs=1).drop_columns("runtime")
+    started = command("--on", runtime, "--clients", str(clients), study=path)
+    code, words = started.end()
+    assert code == 0, words
+    assert pq.read_table(started.out / "results.parquet").drop_columns("runtime").equals(expected)
+
+
+@pytest.mark.slow
+def test_rounds_of_private_convex_optimisation_are_measured() -> None:
+    """Three of them; docs/RUNTIMES.md has twenty."""
+    found = measure(clients=2, rounds=3, records=2_000, dimension=20)
+    assert len(found.rounds) == 3 and (found.wall > 0).all() and found.cpu.sum() > 1
+    assert found.by_program()["flower-superlink"] > 0
+    assert "1 task, " in found.rounds[-1][1]
