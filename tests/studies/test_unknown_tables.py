@@ -46,12 +46,12 @@ def name_of(arm: dict) -> str:
 
 
 def errors(study: dict, arms: list[dict], out: Path) -> list[dict[float, tuple[float, float]]]:
-    """Mean error and its standard error by epsilon, of each arm by itself: a dictionary an arm."""
-    found = []
-    for index, arm in enumerate(arms):
-        table = run(build(study | {"arm": [arm]}, TOML), out / str(index))
-        found.append({one.setting.epsilon: (one.moments.mean, one.moments.se) for one in summarise(table)})
-    return found
+    """Mean error and its standard error by epsilon, a dictionary an arm."""
+    loaded = build(study | {"arm": arms}, TOML)
+    found: dict[str, dict] = {arm.name: {} for arm in loaded.study.arms}
+    for one in summarise(run(loaded, out)):
+        found[one.arm][one.setting.epsilon] = one.moments.mean, one.moments.se
+    return list(found.values())
 
 
 def agree(apart: dict) -> None:
