@@ -5,8 +5,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from protocol.codec import decode_task, identity
+from protocol.privacy import Unit
+from protocol.record_terms import run_of
 from protocol.strict import StudyError
 from protocol.study import Cell
 from server.curator import LiveCurator
@@ -15,7 +19,7 @@ from server.release import ReleaseLedger
 from studies.in_process import in_process
 from studies.load import Loaded, build
 
-N = 60
+N = 101
 SPARSE = {"sparsity": 1, "rounds": 2, "step": 1, "threshold": 5}
 IN_SIMULATION_ONLY: list[dict[str, Any]] = [
     {"estimator": "algorithm-3"},
@@ -36,7 +40,7 @@ def study(arm: dict[str, Any]) -> Loaded:
         "problem": {"kind": "records", "model": "mean", "dimension": 2, "bound": 50},
         "records": {"features": "pareto(1.6)", "tail": Decimal("0.5"), "moment": 16},
         "grid": {"n": [N], "epsilon": [Decimal(1)], "delta": [Decimal("1e-5")]},
-        "arm": [{"trust": "central", **arm}],
+        "arm": [{"trust": "central"} | arm],
     }
     return build(content, Path())
 
@@ -56,3 +60,58 @@ def test_a_curator_who_cannot_add_the_noise_asks_nobody(arm: dict[str, Any]) -> 
         with pytest.raises(StudyError, match="expected simulated records"):
             list(play_records(loaded.study, Cell(N, 0, 1), ask, server))
     assert not asked
+
+
+T = {"rounds": 3, "step": Decimal("0.5")}
+LOCAL: dict[str, Any] = {"trust": "local", "mechanism": "hybrid"}
+KEPT: list[dict[str, Any]] = [
+    *IN_SIMULATION_ONLY[:-3],
+    *({"estimator": "mean", **more} for more in ({}, {"threshold": "private"}, {"threshold": "histogram"})),
+    {"estimator": "mean", "aggregate": "trimmed-mean", "trim": Decimal("0.1")},
+    {"estimator": "mean", "aggregate": "centred-clipping", "threshold": 3},
+    {"estimator": "algorithm-1"},
+    {"estimator": "median-of-means"},
+    {"estimator": "recentred-mean", "recentre": "always"},
+    *({"estimator": "descent", **T, "threshold": rule} for rule in ("adaptive", "private", "mse")),
+    {"estimator": "descent", **T, "batches": "disjoint", "norm": "l2"},
+    {"estimator": "descent", **T, "aggregate": "centred-clipping", "threshold": 3},
+    {"estimator": "hard-thresholding", "batches": "disjoint", **SPARSE},
+    {"estimator": "hard-thresholding", "mechanism": "peeling-pure", **SPARSE},
+    LOCAL | {"estimator": "mean"},
+    LOCAL | {"estimator": "mean", "threshold": "private"},
+    LOCAL | {"estimator": "recentred-mean", "recentre": "always"},
+    *(LOCAL | {"estimator": "descent", **T, "batches": batches} for batches in ("all", "disjoint")),
+    *(
+        {"trust": "local", "mechanism": "gaussian", "estimator": "descent", **T, "batches": batches}
+        for batches in ("all", "disjoint")
+    ),
+    *(
+        {"trust": "local", "mechanism": mechanism, "estimator": name, "sparsity": 1, **T}
+        for name in ("hard-thresholding", "two-phase", "votes")
+        for mechanism in ("piecewise", "gaussian")
+    ),
+]
+
+
+@pytest.mark.parametrize("arm", KEPT, ids=str)
+def test_what_a_row_pays_is_no_more_than_its_outcome_claims(arm: dict[str, Any]) -> None:
+    """As a ledger charges: every task, but a run once. n is no multiple of any number of groups, batches or phases."""
+    loaded, spent = study(arm), np.full((N, 2), Decimal(0))
+    room, paid = in_process(loaded.study, loaded.theta, 2), set()
+
+    def ask(raws: list[bytes]) -> list[bytes]:
+        for raw in raws:
+            task = decode_task(raw)
+            charged = run_of(task) or identity(raw)
+            if charged not in paid:
+                paid.add(charged)
+                rows = np.arange(N) if task.rows is None else task.rows.numbers()
+                spent[rows] += np.array([task.epsilon, task.delta or Decimal(0)])
+        return room.ask(raws)
+
+    found = list(play_records(loaded.study, Cell(N, 0, 1), ask, room.server))
+    claim = found[0].claim
+    assert claim is not None and claim.unit is Unit.RECORD
+    assert spent[:, 0].max() <= claim.epsilon == 1
+    assert spent[:, 1].max() <= claim.delta
+    assert spent[:, 0].max() > Decimal("0.99")  # nothing is given away either
