@@ -15,10 +15,11 @@ from client.policy import Policy
 from client.sources.record_columns import RecordColumns
 from client.sources.record_table import read_record_table
 from protocol.codec import Signed, decode_reply, encode_task
+from protocol.grid import to_integers
 from protocol.messages import Code, Mechanism, Refusal, Report, Task
 from protocol.privacy import Unit
 from protocol.problem import Problem
-from protocol.record_terms import Bounded, sum_exponent
+from protocol.record_terms import Bounded, squared_sensitivity, sum_exponent
 from protocol.store import FeatureStore
 from protocol.trust import Trust
 
@@ -164,3 +165,30 @@ def test_no_record_decides_whether_or_in_what_form_it_is_answered(tmp_path: Path
             counts = None if payload.counts is None else payload.counts.tolist()
             forms.append((payload.kind, payload.values.shape, payload.values.dtype, counts, found.rows))
         assert forms[0] == forms[1], task.menu
+
+
+@pytest.mark.parametrize("model", ["mean", "linear"])
+def test_no_replaced_record_moves_a_sum_further_than_its_noise_is_made_for(tmp_path: Path, model: str) -> None:
+    """On bytes that leave, for values at and beyond every bound; counts of a grid move by one each."""
+    sides = [(2.999999, 3.0), (3.0, -3.0), (-4.0, 1e-9), (1e100, 1e100), (-1e100, 0.0), (0.0, 0.0)]
+    nodes = [
+        linear_node(tmp_path / str(place), [one, *TAME[1:]], model, replace(POLICY, label_cap=Decimal(1000)))
+        for place, one in enumerate(sides)
+    ]
+    reached = []
+    for task in every_task(model):
+        if task.trust is not Trust.CENTRAL or task.menu[0].get("rows") is not None:
+            continue
+        assert task.exponent is not None
+        asked = replace(task, theta=np.zeros((1, 2)) if model == "mean" else np.ones((1, 2)))
+        reports = [reply(node, asked) for node in nodes]
+        sums = [to_integers(one.payload.values[0, 0], task.exponent) for one in reports if isinstance(one, Report)]
+        assert len(sums) == len(nodes)
+        gaps = [sum(int(v) ** 2 for v in (one - other).tolist()) for one in sums for other in sums]
+        if task.menu[0].name == "exceedances":
+            assert max(np.abs(one - other).max() for one in sums for other in sums) == 1 << -task.exponent
+            continue
+        most = squared_sensitivity(Bounded.of(task.menu[0]), task.exponent, 2)
+        assert max(gaps) <= most, task.menu
+        reached.append(max(gaps) / most)
+    assert max(reached) > 0.99
