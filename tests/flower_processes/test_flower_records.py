@@ -11,11 +11,11 @@ from studies.flower.measure import measure
 from studies.load import load
 from studies.run import run
 
-RECORDS = 'features = "centred pareto(1.6)", tail = 0.5, moment = 16'
+MOMENT = "tail = 0.5, moment = 16"
 MEANS = f"""
 study = {{ name = "means", seed = 11, repetitions = 2 }}
 problem = {{ kind = "records", model = "mean", dimension = 3 }}
-records = {{ {RECORDS} }}
+records = {{ features = "pareto(1.6)", {MOMENT} }}
 grid = {{ n = [150], epsilon = [0.5], delta = [1e-5] }}
 arm = [
   {{ trust = "clear", estimator = "mean" }},
@@ -29,7 +29,7 @@ arm = [
 DESCENTS = f"""
 study = {{ name = "descents", seed = 11, repetitions = 2 }}
 problem = {{ kind = "records", model = "linear", dimension = 3, theta = [0.5, 0.0, -0.5], bound = 2 }}
-records = {{ {RECORDS}, noise = "student-t(2.5)", per_holder = 2 }}
+records = {{ features = "uniform(0, 1)", noise = "centred pareto(1.6)", per_holder = 2, {MOMENT} }}
 grid = {{ n = [150], epsilon = [0.5], delta = [1e-5] }}
 arm = [
   {{ trust = "central", estimator = "descent", rounds = 3, step = 0.1 }},
