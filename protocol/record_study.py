@@ -8,17 +8,8 @@ from protocol import strict
 from protocol.aggregates import aggregate_conflict
 from protocol.arms import Arm, Option, OptionRule
 from protocol.problem import Problem
-from protocol.record_arms import (
-    PRINTED,
-    RECORD_ESTIMATORS,
-    RECORD_OPTIONS,
-    is_pure,
-    looking_conflict,
-    record_conflict,
-    record_mechanisms,
-    sparse_conflict,
-    unused_conflict,
-)
+from protocol.record_arms import PRINTED, RECORD_ESTIMATORS, RECORD_OPTIONS, is_pure, record_mechanisms
+from protocol.record_conflicts import looking_conflict, record_conflict, sparse_conflict, unused_conflict
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
 

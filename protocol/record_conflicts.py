@@ -1,0 +1,74 @@
+"""What cannot go together in an arm about records, and why."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from protocol.arms import Known, Option
+from protocol.numeric.coordinates import SCALARS
+from protocol.record_arms import LOOKING
+from protocol.trust import Trust
+
+WHOLE = ("coordinates", "groups", "rounds", "sparsity", "steps")
+
+
+def sparse_conflict(estimator: Known, mechanism: str, options: Mapping[str, Option], dimension: int) -> str | None:
+    """Why an arm does not say what a sparse estimator needs; None where it does, and for other estimators."""
+    if "sparsity" not in estimator.options:
+        return None
+    sparsity, split = options.get("sparsity"), options.get("split", Decimal("0.5"))
+    if not isinstance(sparsity, Decimal) or not 1 <= sparsity <= dimension:
+        return f"expected a sparsity in 1..{dimension}: how many coordinates are kept"
+    if "split" in options and mechanism != "gumbel-gaussian":
+        return "expected no split beside another mechanism than gumbel-gaussian, whose noise has two scales"
+    if not (isinstance(split, Decimal) and 0 < split < 1):
+        return f"expected a split between 0 and 1, got {split}"
+    return None
+
+
+def record_conflict(options: Mapping[str, Option], ball: bool) -> str | None:
+    """Why options of an arm about records do not go together; None where they do."""
+    for name in WHOLE:
+        value = options.get(name, 1)
+        if not isinstance(value, str) and value != int(value):
+            return f"expected a whole number as {name}, got {value}"
+    if options.get("project") in ("ball", "box") and not ball:
+        return "expected a bound in [problem], the ball's radius or the box's half side, to project on"
+    return None
+
+
+def unused_conflict(
+    trust: Trust | None, estimator: str, mechanism: str, options: Mapping[str, Option], dimension: int
+) -> str | None:
+    """Why an option of an arm about records would not be acted on; None where all are."""
+    rule, coordinates = options.get("threshold"), options.get("coordinates")
+    if isinstance(rule, str) and rule not in LOOKING:
+        if trust is Trust.CLEAR or estimator == "algorithm-3":
+            return f"expected a number as threshold, got {rule!r}: there are no rules here"
+        if trust is Trust.LOCAL and rule != "mse":
+            return f"expected threshold = 'mse', a number, or none where holders randomise, got {rule!r}"
+    if isinstance(coordinates, Decimal):
+        if mechanism not in SCALARS:
+            return f"expected no coordinates beside {mechanism}, which reports all of them: {', '.join(SCALARS)} do not"
+        if coordinates > dimension:
+            return f"expected coordinates in 1..{dimension}, got {coordinates}"
+    if trust is Trust.CLEAR and "shape" in options and rule is None:
+        return "expected a threshold beside shape: without a claim nothing is bounded otherwise"
+    return None
+
+
+def looking_conflict(trust: Trust | None, estimator: str, options: Mapping[str, Option]) -> str | None:
+    """Why a threshold that is chosen by looking, and its options, do not fit an arm; None where they do."""
+    rule = options.get("threshold")
+    knows = (trust, estimator) in LOOKING.get(rule, ()) if isinstance(rule, str) else False
+    if rule in LOOKING and not knows:
+        return f"expected a threshold that needs no look at records, got {rule!r}: {estimator} has no budget for it"
+    mine = {name for name in options if name.startswith("choice_")}
+    if mine and rule not in ("private", "histogram"):
+        return f"expected threshold = 'private' or 'histogram' beside {sorted(mine)}"
+    if {"first", "rate", "quantile"} & set(options) and rule != "adaptive":
+        return "expected threshold = 'adaptive' beside first, rate and quantile"
+    for name in ("choice_share", "choice_failure", "quantile"):
+        value = options.get(name)
+        if isinstance(value, Decimal) and not 0 < value < 1:
+            return f"expected {name} between 0 and 1, got {value}"
+    return None
