@@ -13,6 +13,7 @@ from studies.report.view import Level, View
 from studies.theory import central, heavy, local
 from studies.theory.fitted import Fitted, fit_constant
 
+LEAST, WORST = "lower bound", "rate of the worst law"
 BROWN, NAVY = "#7A3E00", "#00395C"  # warm: local; cool: central; darker than any arm
 
 Shape = Callable[[int, Level, float], float]  # n, level, constant -> least error
@@ -20,9 +21,13 @@ Shape = Callable[[int, Level, float], float]  # n, level, constant -> least erro
 
 @dataclass(frozen=True)
 class LowerBound:
-    """The least L2 error of a trust model's estimates, n large; its constant touches a measured mean."""
+    """The least L2 error of a trust model's estimates, n large; its constant touches a measured mean.
+
+    `name`: what it is called. Means of records have a "rate of the worst law": theirs need not be the worst.
+    """
 
     trust: Trust
+    name: str
     fitted: Fitted
     look: Look
     _shape: Shape
@@ -79,11 +84,13 @@ def _of_means(view: View, tail: float, moment: float) -> tuple[LowerBound, ...]:
         return math.sqrt(2 * heavy.least_strong_risk(n, epsilon, delta, dimension, moment, tail, constant**2 / 2))
 
     ways = ((Trust.LOCAL, locally, BROWN), (Trust.CENTRAL, centrally, NAVY))
-    found = [_fit(view, trust, shape, colour, math.inf, power=1.0) for trust, shape, colour in ways]
+    found = [_fit(view, trust, shape, colour, math.inf, WORST, power=1.0) for trust, shape, colour in ways]
     return tuple(bound for bound in found if bound is not None)
 
 
-def _fit(view: View, trust: Trust, shape: Shape, colour: str, most: float, power: float = 0.5) -> LowerBound | None:
+def _fit(
+    view: View, trust: Trust, shape: Shape, colour: str, most: float, name: str = LEAST, power: float = 0.5
+) -> LowerBound | None:
     """The bound that is below every mean of the trust model at the largest n, and touches the lowest of them."""
     n = view.counts[-1]
     measured = [
@@ -96,4 +103,4 @@ def _fit(view: View, trust: Trust, shape: Shape, colour: str, most: float, power
     if not measured:
         return None
     fitted = fit_constant([x for x, _ in measured], [y for _, y in measured], [n] * len(measured), "lower", power)
-    return LowerBound(trust, fitted, Look(f"{trust.label} lower bound, {fitted}", colour, ""), shape, most)
+    return LowerBound(trust, name, fitted, Look(f"{trust.label} {name}, {fitted}", colour, ""), shape, most)

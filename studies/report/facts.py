@@ -25,7 +25,8 @@ def facts(view: View, record: Mapping[str, Any]) -> Iterator[str]:
     mixed = "" if len(numerics) == 1 else " (mixed: last bits may differ between repetitions)"
     yield f"Numerics fingerprint: {', '.join(sorted(numerics))}{mixed}."
     for bound in lower_bounds(view):
-        yield f"Lower bound, {bound.trust.label}: constant c = {bound.fitted.constant:.3g}, {bound.fitted}."
+        constant = f"constant c = {bound.fitted.constant:.3g}, {bound.fitted}"
+        yield f"{bound.name.capitalize()}, {bound.trust.label}: {constant}."
     counts = Counter(warning for warnings in view.table["warnings"].to_pylist() for warning in warnings)
     for warning, count in sorted(counts.items()):
         yield f"Warning in {count:,} of {len(view.table):,} estimates: {warning}."

@@ -36,7 +36,7 @@ TITLE = "L2 error of the {truth} (true error, not divided by √n)"
 HOW = (
     "Markers: mean over {repetitions} with 95 % interval; dashed lines join them where there is no formula.\n"
     "{theory}"
-    "Dotted lines: the error of the answer 0, and lower bounds up to a constant, which is fitted where they say."
+    "Dotted lines: the error of the answer 0, and {bounds} up to a constant, which is fitted where they say."
 )
 THEORY = "Solid lines: theory with nothing fitted (root mean square error, slightly above the mean).\n"
 CURVE_POINTS = 25
@@ -184,7 +184,8 @@ def _legend(axes: Axes, view: View) -> None:
 def _head(figure: Figure, view: View) -> None:
     figure.suptitle(TITLE.format(truth=view.wording.truth), x=0.01, ha="left", fontsize=12.5, fontweight="bold")
     theory = THEORY if view.loaded.study.records is None else ""
-    lines = [view.describe() + ".", HOW.format(repetitions=view.repetitions(), theory=theory)]
+    bounds = "lower bounds" if view.loaded.study.records is None else "rates of the worst law"
+    lines = [view.describe() + ".", HOW.format(repetitions=view.repetitions(), theory=theory, bounds=bounds)]
     figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=8.5)
 
 

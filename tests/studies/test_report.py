@@ -146,6 +146,7 @@ def test_records_are_no_labels(tmp_path: Path, view: View) -> None:
     assert "L2 error of the mean, n = 400" in said and "records of the law pareto(1.6)" in said
     assert "local: holders add noise first" in said and "label" not in said
     figure = overview(records)
+    assert {bound.name for bound in lower_bounds(records)} == {"rate of the worst law"}
     assert figure.get_suptitle() == "L2 error of the mean (true error, not divided by √n)"
     assert {axes.get_xlabel() for axes in figure.axes} == {"records n", ""}
     for bound in lower_bounds(records):
