@@ -75,7 +75,7 @@ class Policy:
     @classmethod
     def simulation(cls) -> "Policy":
         """For a client without a node file: its labels are synthetic, so every trust model is allowed."""
-        units = frozenset({Unit.LABEL, Unit.RECORD, Unit.HOLDER})
+        units = frozenset(Unit) - {Unit.LABELER}
         trusts = frozenset(SIGHT)
         return cls(trusts=trusts, max_epsilon=None, max_attempt=MOST_ATTEMPTS, units=units, central_rows=True)
 
@@ -97,7 +97,7 @@ class Policy:
             for key, choices in (
                 ("trust", [trust.label for trust in SIGHT]),
                 ("mechanisms", [*LOCAL, *CHOICE_LOCAL, *CENTRAL, *NUMERIC, *VOTES, *RECORD_CENTRAL]),
-                ("units", [unit.label for unit in Unit]),
+                ("units", [unit.label for unit in Unit if unit is unit.replaced]),
             )
             if key in top
         }
@@ -105,7 +105,7 @@ class Policy:
         return cls(
             trusts=frozenset(Trust.parse(name) for name in names.get("trust", {"local"})),
             mechanisms=names.get("mechanisms"),
-            units=frozenset(unit for unit in Unit if unit.label in names.get("units", {"label"})),
+            units=frozenset(unit for unit in Unit if unit.name.lower() in names.get("units", {"label"})),
             max_attempt=strict.integer(top.get("max_attempt", 0), f"[{place}] max_attempt", 0, MOST_ATTEMPTS),
             ties_public=flags["ties_public"],
             central_rows=flags["central_rows"],

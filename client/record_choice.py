@@ -7,7 +7,7 @@ from protocol.decimals import delta, epsilon
 from protocol.messages import Mechanism, Runs, Task, Ties
 from protocol.numeric import numeric_channel
 from protocol.record_arms import EXCEEDANCES, PURE_SELECTING, RECORD_CENTRAL
-from protocol.record_terms import FLAGS, SUMS, UNITS, Bounded, numeric_parameters, sum_exponent, width
+from protocol.record_terms import FLAGS, SUMS, UNITS, Bounded, check_added, numeric_parameters, sum_exponent, width
 from protocol.terms import only_mechanism
 from protocol.threshold_grid import ThresholdGrid
 from protocol.trust import SIGHT, Trust
@@ -46,7 +46,10 @@ def execute(task: Task) -> Choice:
             if mechanism != NONE:
                 raise ValueError("expected no mechanism where there is no claim")
             return Choice(mechanism)
-        return _local(task, mechanism) if task.trust is Trust.LOCAL else _central(task, mechanism)
+        choice = _local(task, mechanism) if task.trust is Trust.LOCAL else _central(task, mechanism)
+        assert choice.bounded is not None
+        check_added(task, choice.bounded)
+        return choice
     except ValueError as error:
         raise TaskInvalid(str(error)) from None
 

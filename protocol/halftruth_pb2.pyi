@@ -60,6 +60,9 @@ class _UnitEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeW
     UNIT_LABELER: _Unit.ValueType  # 2
     UNIT_RECORD: _Unit.ValueType  # 3
     UNIT_HOLDER: _Unit.ValueType  # 4
+    UNIT_ADDED_RECORD: _Unit.ValueType  # 5
+    """neighbours: add or remove one, in place of replacing it"""
+    UNIT_ADDED_HOLDER: _Unit.ValueType  # 6
 
 class Unit(_Unit, metaclass=_UnitEnumTypeWrapper): ...
 
@@ -68,6 +71,9 @@ UNIT_LABEL: Unit.ValueType  # 1
 UNIT_LABELER: Unit.ValueType  # 2
 UNIT_RECORD: Unit.ValueType  # 3
 UNIT_HOLDER: Unit.ValueType  # 4
+UNIT_ADDED_RECORD: Unit.ValueType  # 5
+"""neighbours: add or remove one, in place of replacing it"""
+UNIT_ADDED_HOLDER: Unit.ValueType  # 6
 global___Unit = Unit
 
 class _Ties:

@@ -15,11 +15,18 @@ class Unit(IntEnum):
     LABELER = 2
     RECORD = 3
     HOLDER = 4
+    ADDED_RECORD = 5
+    ADDED_HOLDER = 6
 
     @property
     def label(self) -> str:
-        """The name in lower case, as results write it."""
-        return self.name.lower()
+        """The name in lower case, as results write it; what neighbours differ in is said beside it."""
+        return self.replaced.name.lower()
+
+    @property
+    def replaced(self) -> "Unit":
+        """The same under the relation that replaces: itself, but for units that are added or removed."""
+        return {Unit.ADDED_RECORD: Unit.RECORD, Unit.ADDED_HOLDER: Unit.HOLDER}.get(self, self)
 
 
 NEIGHBOURS: dict[Unit, str] = {
@@ -27,6 +34,8 @@ NEIGHBOURS: dict[Unit, str] = {
     Unit.LABELER: "replace all labels of one labeler",
     Unit.RECORD: "replace one record",
     Unit.HOLDER: "replace all records of one holder",
+    Unit.ADDED_RECORD: "add or remove one record, the divisor stays",
+    Unit.ADDED_HOLDER: "add or remove one holder, the divisor stays",
 }
 
 

@@ -33,6 +33,7 @@ _AGGREGATE = frozenset({"aggregate", "faulty", "groups", "radius", "steps", "tri
 _MODELS = frozenset({"mean", "linear", "logistic"})
 _MEAN = frozenset({"mean"})
 _BOUND = frozenset({"threshold", "shape", "norm"})
+_ADDED = frozenset({"neighbours"})
 _FOLLOWED = _BOUND | {"first", "quantile", "rate"}
 _CHOSEN = frozenset({"choice_share", "choice_failure", "choice_weight"})
 _RECENTRED = frozenset({"recentre", "recentred_moment"})
@@ -44,12 +45,12 @@ RECORD_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.CLEAR, "mean"): Known(frozenset({"threshold", "shape"}) | _AGGREGATE, _MEAN),
     (Trust.CLEAR, "median-of-means"): Known(frozenset({"groups"}), _MEAN),
     (Trust.CLEAR, "descent"): Known(_DESCENT | _AGGREGATE, _MODELS),
-    (Trust.CENTRAL, "mean"): Known(_BOUND | _CHOSEN | _AGGREGATE, _MEAN),
+    (Trust.CENTRAL, "mean"): Known(_BOUND | _ADDED | _CHOSEN | _AGGREGATE, _MEAN),
     (Trust.CENTRAL, "recentred-mean"): Known(frozenset({"shape", "norm"}) | _RECENTRED, _MEAN),
     (Trust.CENTRAL, "algorithm-1"): Known(models=_MEAN),
     (Trust.CENTRAL, "algorithm-3"): Known(frozenset({"groups", "shape", "threshold"}), _MEAN),
-    (Trust.CENTRAL, "median-of-means"): Known(_BOUND | {"groups"}, _MEAN),
-    (Trust.CENTRAL, "descent"): Known(_FOLLOWED | _CHOSEN | _DESCENT | _AGGREGATE, _MODELS),
+    (Trust.CENTRAL, "median-of-means"): Known(_BOUND | _ADDED | {"groups"}, _MEAN),
+    (Trust.CENTRAL, "descent"): Known(_FOLLOWED | _ADDED | _CHOSEN | _DESCENT | _AGGREGATE, _MODELS),
     (Trust.CENTRAL, "algorithm-2-convex"): Known(frozenset({"rounds", "step", "project"}), _MODELS),
     (Trust.CENTRAL, "algorithm-2-strong"): Known(frozenset({"rounds", "step", "project"}), _MODELS),
     (Trust.LOCAL, "mean"): Known(_LOCAL | _AGGREGATE | {"choice_share"}, _MEAN),
@@ -79,6 +80,7 @@ RECORD_OPTIONS: dict[str, OptionRule] = {
     "faulty": OptionRule(),
     "first": OptionRule(),
     "groups": OptionRule(),
+    "neighbours": OptionRule(frozenset({"add-remove", "replace"}), number=False),
     "norm": OptionRule(frozenset({"l2", "linf"}), number=False),
     "project": OptionRule(frozenset({"ball", "box", "none", "simplex", "sum-zero"}), number=False),
     "quantile": OptionRule(),

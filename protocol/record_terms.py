@@ -21,7 +21,8 @@ from protocol.trust import Trust
 
 Floats = NDArray[np.float64]
 
-UNITS = (Unit.RECORD, Unit.HOLDER)
+ADDED = {Unit.RECORD: Unit.ADDED_RECORD, Unit.HOLDER: Unit.ADDED_HOLDER}
+UNITS = (*ADDED, *ADDED.values())
 LINF, L2 = "linf", "l2"
 CLIP, TRUNCATE = "clip", "truncate"
 SUMS, ROWS = "sums", "rows"
@@ -102,23 +103,41 @@ def sum_exponent(task: Task, how: Bounded) -> int:
     return exponent(task.n, how.threshold)
 
 
-def squared_sensitivity(how: Bounded, power: int, dimension: int) -> int:
-    """How far replacing one row moves a sum of bounded contributions, squared, in units of 2^power, rounded up.
+def squared_sensitivity(how: Bounded, power: int, dimension: int, unit: Unit = Unit.RECORD) -> int:
+    """How far one row moves a sum of bounded contributions, squared, in units of 2^power, rounded up.
 
     Delta^2 = d (2B)^2 where each coordinate is bounded, (2B)^2 where the length is, and w^2 more where those beyond are
-    `counted` by w; contributions are truncated towards zero to the grid, so their bound is too.
+    `counted` by w; contributions are truncated towards zero to the grid, so their bound is too. B in place of 2B where
+    neighbours add or remove a row.
 
-    Guarantee: for the unit whose contribution a row is, a record or a holder; neighbours: replace one.
+    Guarantee: for the unit whose contribution a row is, a record or a holder; neighbours: the unit's.
     Source: Tao, Wu, Cheng, Wang 2022, Algorithm 3; derived, see docs/HEAVY_TAILS.md.
 
     >>> squared_sensitivity(Bounded(2.0), -1, 3), squared_sensitivity(Bounded(2.0, norm=L2), -1, 3)
     (192, 64)
+    >>> squared_sensitivity(Bounded(2.0), -1, 3, Unit.ADDED_RECORD)
+    48
     """
-    units = Fraction(how.threshold) / Fraction(2) ** power
+    units, times = Fraction(how.threshold) / Fraction(2) ** power, moves(unit)
     count = math.floor(Fraction(how.counted) / Fraction(2) ** power) ** 2
     if how.norm == L2:
-        return math.floor((2 * units) ** 2) + count
-    return dimension * (2 * math.floor(units)) ** 2 + count
+        return math.floor((times * units) ** 2) + count
+    return dimension * (times * math.floor(units)) ** 2 + count
+
+
+def check_added(task: Task, how: Bounded) -> None:
+    """Raise ValueError for a claim whose neighbours add or remove a row, where a curator's sum is not all that leaves.
+
+    The divisor is public: the claim is for the noisy sum.
+    """
+    plain = task.trust is Trust.CENTRAL and task.menu[0].name in ("gaussian", "gaussian-classical")
+    if task.unit in ADDED.values() and not (plain and how.kind == SUMS and not how.counted):
+        raise ValueError("expected rows that are replaced, but for plain sums with a curator's Gaussian noise")
+
+
+def moves(unit: Unit) -> int:
+    """By how many bounds one row moves a sum: from one end to the other where it is replaced, else by one of them."""
+    return 1 if unit in ADDED.values() else 2
 
 
 def width(task: Task) -> int:

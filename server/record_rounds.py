@@ -9,6 +9,7 @@ from protocol.codec import encode_task
 from protocol.messages import Coins, Task
 from protocol.privacy import Guarantee, Unit
 from protocol.record_arms import is_pure
+from protocol.record_terms import ADDED
 from protocol.study import Cell, Study
 from protocol.trust import Trust
 from server.algorithms import ALGORITHMS
@@ -66,6 +67,8 @@ class _Run:
     def begin(cls, study: Study, cell: Cell, server: Server, arm: Arm, level: Level) -> "_Run":
         assert study.records is not None
         unit = Unit.HOLDER if study.records.per_holder != 1 else Unit.RECORD
+        if arm.get("neighbours") == "add-remove":
+            unit = ADDED[unit]
         room = Room(study, cell, server, arm, *level, unit)
         steps = ALGORITHMS[arm.estimator](room)
         run = cls(room, steps, [])

@@ -46,7 +46,7 @@ class ReleaseRequest:
         for name, lowest in (("repetition", 0), ("count", 0), ("sensitivity_squared", 1), ("rounds", 1)):
             if not getattr(self, name) >= lowest:
                 raise ValueError(f"expected {name} >= {lowest}, got {getattr(self, name)}")
-        records = self.unit in (Unit.RECORD, Unit.HOLDER)
+        records = self.unit.replaced in (Unit.RECORD, Unit.HOLDER)
         known = ROUNDS if records else CENTRAL
         if self.mechanism not in known or (self.rounds > 1 and not records):
             raise ValueError(f"expected a mechanism out of {sorted(known)}, got {self.mechanism!r}")

@@ -8,7 +8,7 @@ from protocol.arms import RECORD
 from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import DRAWN
-from protocol.record_terms import LINF, SUMS, UNITS, Bounded, width
+from protocol.record_terms import LINF, SUMS, UNITS, Bounded, check_added, width
 from protocol.shaping import SHAPED
 from protocol.strict import StudyError
 from protocol.terms import only_mechanism
@@ -110,6 +110,7 @@ def check_records(task: Task) -> None:
     mechanism = only_mechanism(task)
     if task.trust is not Trust.CENTRAL:
         return
+    check_added(task, Bounded.of(mechanism))
     if mechanism.name == "exceedances":
         if task.epsilon is None or task.delta is not None or ThresholdGrid.of(mechanism) is None:
             raise ValueError("expected an epsilon, no delta, and a grid of thresholds for a private choice of one")

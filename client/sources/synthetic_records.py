@@ -48,7 +48,7 @@ class SyntheticRecords:
     def check(self, task: Task) -> None:
         """The problem must be the one of this law, and a row what it has: a record, or a holder of several."""
         unit = Unit.RECORD if self._law.per_holder == 1 else Unit.HOLDER
-        if task.problem.digest != self._problem.digest or task.unit is not unit:
+        if task.problem.digest != self._problem.digest or task.unit.replaced is not unit:
             raise ProblemUnknown("expected the problem and the unit that the law belongs to")
 
     def rows(self, task: Task) -> Runs:

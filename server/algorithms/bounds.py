@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from protocol.decimals import decimal
 from protocol.numeric import numeric_channel
-from protocol.record_terms import CLIP, L2, LINF, SUMS, Bounded
+from protocol.record_terms import CLIP, L2, LINF, SUMS, Bounded, moves
 from protocol.strict import StudyError
 from server.algorithms.steps import Room
 from server.mechanisms.rounds import ROUNDS
@@ -25,7 +25,7 @@ def central_bound(
     """
     shape, norm = room.word("shape", CLIP), norm or room.word("norm", LINF)
     factor = math.sqrt(room.dimension) if norm == L2 else 1.0
-    per_unit = 2 * math.sqrt(room.dimension) * noise_multiplier(room, rounds) / n
+    per_unit = moves(room.unit) * math.sqrt(room.dimension) * noise_multiplier(room, rounds) / n
     threshold = _given(room)
     if threshold is None:
         moment, tail = assumed(room)

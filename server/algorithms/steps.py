@@ -12,13 +12,14 @@ from protocol.coins import Words, words
 from protocol.decimals import decimal
 from protocol.messages import Mechanism, Runs, Task
 from protocol.privacy import Unit
-from protocol.record_terms import L2, ROWS, TRUNCATE, Bounded, squared_sensitivity, sum_exponent
+from protocol.record_terms import ADDED, L2, ROWS, TRUNCATE, Bounded, squared_sensitivity, sum_exponent
 from protocol.strict import StudyError
 from protocol.study import Cell, Study
 from protocol.trust import Trust
 from server.curator import SimulatedCurator
 from server.evidence import Heard, Server
 from server.listening import nobody
+from server.outcome import asked_rows
 from server.release_record import ReleaseRequest, in_real_units
 
 Floats = NDArray[np.float64]
@@ -173,7 +174,7 @@ class Room:
             accepted=collected.accepted,
             count=len(collected.rows),
             exponent=task.exponent,
-            sensitivity_squared=squared_sensitivity(how, task.exponent, self.dimension),
+            sensitivity_squared=squared_sensitivity(how, task.exponent, self.dimension, task.unit),
             mechanism=task.menu[0].name,
             epsilon=task.epsilon,
             delta=task.delta,
@@ -183,7 +184,8 @@ class Room:
         )
         exact = [int(value) for value in np.ldexp(collected.sums[index], -task.exponent)]
         release = curator.release(task, request, exact)
-        return in_real_units(release) / release.request.count
+        # The divisor does not tell how many there are where that is what a claim hides.
+        return in_real_units(release) / (asked_rows(task) if task.unit in ADDED.values() else release.request.count)
 
 
 def mean_of_rows(values: Floats, block: int = 4096) -> Floats:
