@@ -66,7 +66,7 @@ def looking_conflict(trust: Trust | None, estimator: str, options: Mapping[str, 
     if mine and rule not in ("private", "histogram"):
         return f"expected threshold = 'private' or 'histogram' beside {sorted(mine)}"
     if options.get("neighbours") == "add-remove" and (rule in LOOKING or options.get("aggregate", "mean") != "mean"):
-        return "expected neighbours = 'replace' beside a threshold chosen by looking, or an aggregate: see docs/RECORDS.md"
+        return "expected neighbours = 'replace' beside a threshold that is chosen by looking, and beside an aggregate"
     if {"first", "rate", "quantile"} & set(options) and rule != "adaptive":
         return "expected threshold = 'adaptive' beside first, rate and quantile"
     for name in ("choice_share", "choice_failure", "quantile"):
