@@ -29,7 +29,7 @@ N = 64
 
 @pytest.mark.parametrize("estimator", ["mean", "descent"])
 def test_real_records_pay_once_for_all_rounds(tmp_path: Path, estimator: str) -> None:
-    """Records near 5, the farthest one 1e9. The last release has noise of 0.1: an error of 1 is ten deviations, 1e-22."""
+    """Records near 5, the farthest 1e9. The last release has noise of 0.1: an error of 1 is ten deviations, 1e-22."""
     path = tmp_path / "records.csv"
     values = [4.5, 5.0, 5.5, 5.0] * (N // 4 - 1) + [5.0, 5.0, 1e9, 5.0]
     path.write_text("id,x\n" + "".join(f"r{row},{value}\n" for row, value in enumerate(values)), "utf-8")
