@@ -22,6 +22,7 @@ from protocol.study import Study, describe, with_options
 from protocol.study_file import parse, parse_problem
 from studies.choice_files import read_choices
 from studies.files import FEATURE_FILES, read_features
+from studies.record_score import expect_scores
 from studies.truth import oracle_step, read_opinions, read_theta, record_mean
 
 _RUN = {"study", "problem", "population", "records", "grid", "arm"}
@@ -105,6 +106,7 @@ def assemble(content: dict[str, Any], problem: Problem, value: Any) -> Loaded:
         arms = [_by_law(arm, problem.features, index) for index, arm in enumerate(content["arm"], start=1)]
         content = {**content, "arm": arms}
     study = _with_oracle(parse(content, problem), theta)
+    expect_scores(study, theta)
     return _loaded(study, theta, read_opinions(hidden, theta, study))
 
 

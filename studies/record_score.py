@@ -3,6 +3,7 @@
 import numpy as np
 
 from protocol.coins import Floats
+from protocol.strict import StudyError
 from protocol.study import Study
 from studies.score import Score, Scorer
 from studies.truth_records import RecordTruth
@@ -44,3 +45,15 @@ class RecordScorer(Scorer):
             accuracy=None,
             excess_risk=risk,
         )
+
+
+def expect_scores(study: Study, theta: Floats) -> None:
+    """Raise StudyError for a study about records whose estimates nobody could score: before anybody runs it."""
+    if study.problem.kind != "records":
+        return
+    try:
+        RecordScorer(study, theta)
+    except StudyError:
+        raise
+    except ValueError as error:
+        raise StudyError(f"[records] {error}") from None

@@ -222,3 +222,22 @@ def test_features_that_are_no_array_are_told_and_nobody_is_led_to_run_them(
     assert main(["plan", "--pilot", str(tmp_path / "x.npy"), "--error", "1", "--epsilon", "1"]) == 2
     err = capsys.readouterr().err
     assert said in err and "pickle" not in err
+
+
+@pytest.mark.parametrize(
+    ("changed", "parts"),
+    [
+        (['records.noise="pareto(3)"'], ["[records]", "mean 0", "pareto(3)", "uniform(0, 1.7320508075688772)"]),
+        (['records.noise="student-t(1)"'], ["[records]", "a law with a mean", "student-t"]),
+        (['records.features="student-t(1.5)"'], ["[records]", "finite variance", "student-t(1.5)"]),
+    ],
+)
+def test_records_that_no_estimate_could_be_scored_for_are_refused(changed: list[str], parts: list[str]) -> None:
+    with pytest.raises(StudyError) as caught:
+        load(TOML / "heavy-descent.toml", changed)
+    assert all(part in str(caught.value) for part in parts), caught.value
+
+
+def test_noise_may_have_a_mean_where_features_have_none() -> None:
+    changed = ['records.noise="pareto(3)"', 'records.features="uniform(-1, 1)"']
+    assert load(TOML / "heavy-descent.toml", changed).theta.shape == (5,)
