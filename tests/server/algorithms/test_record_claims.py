@@ -13,9 +13,11 @@ from protocol.privacy import Unit
 from protocol.record_terms import run_of
 from protocol.strict import StudyError
 from protocol.study import Cell
+from server.accountant import composition
 from server.curator import LiveCurator
 from server.record_rounds import play_records
 from server.release import ReleaseLedger
+from server.release_file import read_releases
 from studies.in_process import in_process
 from studies.load import Loaded, build
 
@@ -115,3 +117,17 @@ def test_what_a_row_pays_is_no_more_than_its_outcome_claims(arm: dict[str, Any])
     assert spent[:, 0].max() <= claim.epsilon == 1
     assert spent[:, 1].max() <= claim.delta
     assert spent[:, 0].max() > Decimal("0.99")  # nothing is given away either
+
+
+def test_rounds_with_thresholds_that_follow_results_keep_one_claim_in_a_curators_ledger(tmp_path: Path) -> None:
+    loaded = study({"estimator": "descent", "threshold": "adaptive", "rounds": 4, "step": 1})
+    room = in_process(loaded.study, loaded.theta, 2)
+    with ReleaseLedger(tmp_path / "curator.sqlite") as ledger:
+        server = replace(room.server, curator=LiveCurator(ledger))
+        (outcome,) = play_records(loaded.study, Cell(N, 0, 1), room.ask, server)
+    releases = read_releases(tmp_path / "curator.sqlite")
+    assert len({one.request.sensitivity_squared * 4.0**one.request.exponent for one in releases}) == 4
+    together = composition(releases, Unit.RECORD)
+    assert together is not None and together.epsilon is not None and outcome.claim is not None
+    assert together.basic == outcome.claim
+    assert Decimal("0.999") <= together.epsilon <= Decimal("1.001")
