@@ -4,9 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from importlib.util import find_spec
 
 from server.mechanisms.composition import account, advanced_epsilon
+from server.mechanisms.discrete_gaussian import root_up
 from server.mechanisms.gaussian import LARGEST_EPSILON, delta_float
 from server.mechanisms.loss_distributions import peeling_epsilon
 from server.mechanisms.loss_distributions import pure_epsilon as numerical_pure
@@ -90,14 +92,19 @@ def _mixed(releases: Sequence[Release], delta: Decimal) -> Figures:
     multipliers = [one.multiplier for one in releases if one.multiplier is not None]
     levels = [one.pure for one in releases if one.multiplier is None]
     if multipliers:
-        together = math.nextafter(1 / math.sqrt(math.fsum(m**-2 for m in multipliers)), 0.0)
-        levels.append(account(1, together, delta).exact)
+        levels.append(account(1, joint_multiplier(multipliers), delta).exact)
     return Figures(
         zcdp=epsilon_of(rho, delta),
         zcdp_simple=epsilon_of(rho, delta, tight=False),
         numerical=_peeled(releases, delta),
         basic=_added(levels),
     )
+
+
+def joint_multiplier(multipliers: Sequence[float]) -> float:
+    """1 / sqrt(sum 1 / m^2), rounded down: Gaussian releases together are one of this multiplier."""
+    mu = root_up(sum((1 / Fraction(each) ** 2 for each in multipliers), Fraction(0)))
+    return math.nextafter(1 / mu, 0.0)
 
 
 def _peeled(releases: Sequence[Release], delta: Decimal) -> float | None:

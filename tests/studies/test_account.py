@@ -3,15 +3,18 @@
 import json
 import math
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from scipy.stats import norm
 
 from server.mechanisms.composition import exact_noise_multiplier
 from studies.account.asked import Claim, claims
-from studies.account.figures import figures
+from studies.account.figures import figures, joint_multiplier
 from studies.account.releases import Release
 from studies.cli import main
 from studies.load import load
@@ -181,3 +184,11 @@ def test_levels_above_1000_are_told_as_such(tmp_path: Path, capsys: pytest.Captu
 def test_a_study_for_another_command_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["account", str(ROOT / "studies/toml/attacks.toml")]) == 2
     assert "halftruth attack" in capsys.readouterr().err
+
+
+@given(st.lists(st.floats(0.1, 50.0), min_size=1, max_size=6))
+@example([1.75, 36.61])
+def test_a_joint_multiplier_is_never_more_than_that_of_all_its_releases(multipliers: list[float]) -> None:
+    joint, exact = joint_multiplier(multipliers), sum(1 / Fraction(each) ** 2 for each in multipliers)
+    assert 1 / Fraction(joint) ** 2 >= exact
+    assert math.isclose(joint, float(exact) ** -0.5, rel_tol=1e-14)
