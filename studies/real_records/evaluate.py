@@ -14,7 +14,7 @@ from client.sources.record_table import RecordTable, by_hash
 from protocol.decimals import canonical
 from protocol.store import FeatureStore
 from protocol.strict import StudyError
-from protocol.study import cells
+from protocol.study import Cell
 from server.curator import SimulatedCurator
 from server.evidence import Server
 from server.outcome import Outcome
@@ -77,8 +77,7 @@ def outcomes(study: RecordStudy, table: RecordTable, clients: int = 1) -> Iterat
         for part in parts(table, clients)
     )
     room = InProcess(nodes, Server(features, asked.seed, SimulatedCurator(asked.seed)))
-    for cell in cells(asked, block=asked.repetitions):
-        yield from play(asked, cell, room.ask, room.server)
+    yield from play(asked, Cell(len(table.identities), 0, asked.repetitions), room.ask, room.server)
 
 
 def parts(table: RecordTable, clients: int) -> list[RecordTable]:
