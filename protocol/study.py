@@ -58,10 +58,16 @@ class Cell:
 
 
 def cells(study: Study, block: int | None = None) -> list[Cell]:
-    """The units of a study, largest n first (long work starts early); about 2^18 rows each unless `block` says."""
-    units = []
+    """The units of a study, largest n first (long work starts early), unless `block` says how many repetitions.
+
+    About 2^18 rows each, and 2^22 numbers of records, which are sent as they are and kept from round to round.
+    """
+    law, units = study.records, []
     for n in sorted(study.grid.n, reverse=True):
-        size = block or min(study.repetitions, max(1, (1 << 18) // n))
+        most = (1 << 18) // n
+        if law is not None:
+            most = min(most, (1 << 22) // (n * law.per_holder * study.problem.dimension))
+        size = block or min(study.repetitions, max(1, most))
         for first in range(0, study.repetitions, size):
             units.append(Cell(n, first, min(size, study.repetitions - first)))
     return units

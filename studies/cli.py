@@ -127,7 +127,7 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--clients", metavar="K", type=_count, default=1, help="clients that share the rows (1)")
     parser.add_argument("--superlink", metavar="NAME", help="run on a connection of your Flower configuration")
-    parser.add_argument("--deadline", metavar="S", type=seconds, help="seconds for a cell; not in-process (600)")
+    parser.add_argument("--deadline", metavar="S", type=seconds, help="seconds for a round; not in-process (600)")
     parser.add_argument("--jobs", metavar="J", type=_count, help="processes (all cores); in-process only")
     parser.add_argument("--resume", action="store_true", help="go on where an earlier run stopped")
     parser.add_argument("--overwrite", action="store_true", help="delete earlier results in DIR and start again")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class Claim:
     asked: int
     releases: tuple[Release, ...] = field(repr=False)
 
-    @property
+    @cached_property
     def figures(self) -> Figures:
         """The level of all releases of the row together, by each way of counting."""
         return figures(self.releases, self.delta)
