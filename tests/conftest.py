@@ -47,3 +47,30 @@ def oracle() -> dict[int, float]:
     """Test values by number, each computed elsewhere in two independent ways."""
     with (shared_folder("oracles") / "preference.csv").open(newline="", encoding="utf-8") as file:
         return {int(row["id"]): float(row["mpmath/independent"]) for row in csv.DictReader(file)}
+
+
+class HeavyOracle:
+    """Test values of heavy-tailed estimation, each computed elsewhere in two ways; `asked`: whose rows were."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open(newline="", encoding="utf-8") as file:
+            self.values = {row["name"]: float(row["value"]) for row in csv.DictReader(file)}
+        self.asked: set[str] = set()
+
+    def __call__(self, start: str) -> float:
+        """The value of this name, or the only one whose name starts so."""
+        (name,) = [start] if start in self.values else [name for name in self.values if name.startswith(start)]
+        self.asked.add(name)
+        return self.values[name]
+
+
+@pytest.fixture(scope="session")
+def heavy_oracle() -> HeavyOracle:
+    """Reads a test value of heavy-tailed estimation by name."""
+    return HeavyOracle(shared_folder("oracles") / "heavy_tailed.csv")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The test of which oracle rows were asked for comes after those that ask."""
+    items.sort(key=lambda item: item.path.name == "test_every_row.py")

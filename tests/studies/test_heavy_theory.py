@@ -42,6 +42,16 @@ def test_slopes_in_n_are_the_exponents(tail: float, n: int, epsilon: float) -> N
     assert heavy.local_exponent(tail) == heavy.central_exponent(tail) / 2
 
 
+def test_two_laws_that_privacy_confuses(heavy_oracle: Callable[[str], float]) -> None:
+    """0, or b with a chance p = 1 / (n epsilon): their means are as far apart as the least error says."""
+    p, tail = 1e-3, 0.5
+    b = p ** (-1 / (1 + tail))
+    assert p * b ** (1 + tail) == pytest.approx(1, rel=1e-14)
+    oracle = heavy_oracle("binary trunc-hist two-point lower bound mean gap")
+    assert p * b == pytest.approx(oracle, rel=1e-14)
+    assert heavy.least_mean_error(1000, 1.0, 1.0, tail, 1.0) == pytest.approx(oracle, rel=1e-14)
+
+
 @given(tails, counts, dimensions, epsilons)
 @settings(max_examples=50)
 def test_bounds_are_in_order(tail: float, n: int, dimension: int, epsilon: float) -> None:

@@ -251,6 +251,12 @@ def test_oracle_variances(epsilon: str, heavy_oracle: Callable[[str], float]) ->
     assert np.ptp(hybrid(level).second_moment(t) - t * t) < 1e-5
 
 
+def test_oracle_hybrid_varies_alike_at_both_ends(heavy_oracle: Callable[[str], float]) -> None:
+    oracle, t = heavy_oracle("hybrid x=1 equals x=0 eps=4"), np.array([0.0, 1.0])
+    assert hybrid_variance(4.0) == pytest.approx(oracle, rel=1e-9)
+    assert hybrid(Decimal(4)).second_moment(t) - t * t == pytest.approx([oracle, oracle], rel=1e-3)
+
+
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.01", "0.3", "1", "2.7", "4", "6", "8", "10", "15", "20"])
 def test_the_grid_costs_next_to_nothing(epsilon: str) -> None:
     t = np.linspace(-1, 1, 21)
