@@ -14,6 +14,7 @@ from server.mechanisms.gaussian import LARGEST_EPSILON, delta_float
 from server.mechanisms.zcdp import epsilon_of
 
 _SLACK = 2.0**-44  # relative, of logarithms: some ten operations each
+_LAST_BITS = 2.0**-51
 _SMALLEST = 1e-9  # no smaller level is told
 
 
@@ -29,7 +30,7 @@ def pure_delta_bound(epsilon: float, level: float, rounds: int) -> float:
     if rounds < 1 or not (math.isfinite(level) and level > 0 and epsilon >= 0):
         raise ValueError(f"expected rounds >= 1, a level > 0 and epsilon >= 0, got {rounds}, {level} and {epsilon}")
     k = np.arange(rounds + 1, dtype=np.float64)
-    gain = (2 * k - rounds) * level - epsilon
+    gain = (2 * k - rounds) * level - epsilon + _LAST_BITS * (rounds * level + epsilon)  # a difference: rounded up
     k, gain = k[gain > 0], gain[gain > 0]
     if not len(k):
         return 0.0

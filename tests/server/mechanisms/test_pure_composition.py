@@ -2,10 +2,10 @@
 
 import itertools
 import math
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from server.mechanisms.composition import advanced_epsilon
@@ -66,3 +66,19 @@ def test_numerical_accounting_agrees(level: float, rounds: int) -> None:
 def test_what_is_not_positive_is_refused(level: float, rounds: int) -> None:
     with pytest.raises(ValueError, match="expected rounds >= 1, a level > 0"):
         pure_delta_bound(0.1, level, rounds)
+
+
+@given(st.floats(0.001, 3.0), st.integers(1, 40), st.decimals("1e-12", "0.1", allow_nan=False, places=15))
+@example(0.07355006168975001, 5, Decimal("2.79E-9"))
+@example(0.3235677954167461, 5, Decimal("2.83E-12"))
+@settings(max_examples=60, deadline=None)
+def test_levels_are_rounded_up_where_delta_is_a_small_difference(level: float, rounds: int, delta: Decimal) -> None:
+    """Against fifty digits: just below T e what is left is the difference of two nearly equal numbers."""
+    found = pure_epsilon(delta, level, rounds)
+    with localcontext(prec=50):
+        one, whole = Decimal(level), Decimal(found)
+        gains = [(k, k * one, whole + (rounds - k) * one) for k in range(rounds + 1)]
+        exact = sum(
+            math.comb(rounds, k) * (right.exp() - wrong.exp()) for k, right, wrong in gains if right > wrong
+        ) / ((1 + one.exp()) ** rounds)
+    assert exact <= delta
