@@ -35,11 +35,12 @@ MOVES = (("rounds", ROUNDS), ("step", Decimal("0.25")))
 
 def study(model: str, *arms: Arm) -> Study:
     """Few records of a heavy-tailed law."""
-    records = {"features": "pareto(1.6)", "tail": Decimal("0.5"), "moment": 16}
+    assumed = {"tail": Decimal("0.5"), "moment": 16}
+    law = {"features": "pareto(1.6)"} if model == "mean" else {"features": "uniform(0, 1)", "noise": "student-t(2.5)"}
     content = {
         "study": {"name": "records", "seed": 3, "repetitions": 2},
         "problem": {"kind": "records", "model": model, "dimension": 3, "bound": 2},
-        "records": records if model == "mean" else {**records, "noise": "student-t(2.5)"},
+        "records": law | assumed,
         "grid": {"n": [60], "epsilon": [Decimal("0.9")], "delta": [Decimal("1e-5")]},
         "arm": [{"trust": "none", "estimator": "zero"}],
     }
