@@ -104,7 +104,8 @@ class _Run:
         assert found is not None
         index = repetition - room.cell.first_repetition
         claim = None if room.epsilon is None else Guarantee(room.epsilon, room.delta or Decimal(0), room.unit)
-        missed = (f"{self.missing} answers missing over all rounds",) if self.missing else ()
+        told = self.missing and room.unit not in ADDED.values()  # there, who is missing is what a claim hides
+        missed = (f"{self.missing} answers missing over all rounds",) if told else ()
         pure = room.epsilon is not None and room.delta is None
         for delta in room.study.grid.delta if pure and room.study.grid.delta else (room.delta,):
             yield Outcome(

@@ -15,6 +15,7 @@ from protocol.strict import StudyError
 from protocol.study import Cell
 from server.accountant import composition
 from server.curator import LiveCurator
+from server.listening import quorum
 from server.record_rounds import play_records
 from server.release import ReleaseLedger
 from server.release_file import read_releases
@@ -131,3 +132,12 @@ def test_rounds_with_thresholds_that_follow_results_keep_one_claim_in_a_curators
     assert together is not None and together.epsilon is not None and outcome.claim is not None
     assert together.basic == outcome.claim
     assert Decimal("0.999") <= together.epsilon <= Decimal("1.001")
+
+
+@pytest.mark.parametrize(("neighbours", "told"), [("replace", True), ("add-remove", False)])
+def test_an_outcome_tells_how_many_are_missing_only_where_that_is_public(neighbours: str, told: bool) -> None:
+    loaded = study({"estimator": "mean", "neighbours": neighbours})
+    room = in_process(loaded.study, loaded.theta, 4)
+    fewer = replace(room, nodes=room.nodes[1:])
+    (outcome,) = play_records(loaded.study, Cell(N, 0, 1), fewer.ask, fewer.server, quorum)
+    assert any("missing" in warning for warning in outcome.warnings) is told
