@@ -6,11 +6,11 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check check-slow rankings real defaults lock proto clean
+.PHONY: help demo test lint check check-slow rankings real defaults heavy-defaults lock proto clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1 \2/p' Makefile | while read -r name text; do \
-	  printf '  make %-11s %s\n' "$$name" "$$text"; done
+	  printf '  make %-14s %s\n' "$$name" "$$text"; done
 
 demo: $(VENV)/.run  ## environment, install, the quick study, its tables and plots
 	$(BIN)/halftruth run studies/toml/quick.toml --out $(OUT) $$(test ! -e $(OUT)/study.json || echo --resume)
@@ -43,6 +43,10 @@ defaults: $(VENV)/.run  ## the table of docs/DEFAULTS.md: minutes
 	for law in gaussian sphere; do $(BIN)/halftruth run studies/toml/defaults.toml --set problem.features=$$law \
 	  --out out/defaults-$$law $$(test ! -e out/defaults-$$law/study.json || echo --resume); done
 	$(BIN)/python -m studies.defaults out/defaults-gaussian out/defaults-sphere
+
+heavy-defaults: $(VENV)/.run  ## the tables of docs/HEAVY_DEFAULTS.md: an hour
+	$(BIN)/python -m studies.heavy_defaults out/heavy
+	$(BIN)/python -m studies.slopes out/heavy
 
 # `make lock FLAGS=--upgrade` takes newer versions; without it only what pyproject.toml asks for changes.
 lock:  ## write requirements.lock anew
