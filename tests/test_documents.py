@@ -38,6 +38,7 @@ GUIDES = (
     "PRIVACY",
     "RANKINGS",
     "REAL_HEAVY",
+    "REAL_HEAVY",
     "RECORDS",
     "REAL_STUDIES",
     "RUNTIMES",
