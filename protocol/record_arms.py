@@ -37,7 +37,8 @@ _ADDED = frozenset({"neighbours"})
 _FOLLOWED = _BOUND | {"first", "quantile", "rate"}
 _CHOSEN = frozenset({"choice_share", "choice_failure", "choice_weight"})
 _RECENTRED = frozenset({"recentre", "recentred_moment"})
-_DESCENT = frozenset({"rounds", "step", "batches", "average", "project", "ridge"})
+_STEPS = frozenset({"rounds", "step", "curvature", "smoothness", "project"})
+_DESCENT = _STEPS | {"batches", "average", "ridge"}
 _SPARSE = frozenset({"sparsity", "rounds", "step", "project"})
 _LOCAL = frozenset({"threshold", "shape", "coordinates"})
 RECORD_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
@@ -51,8 +52,8 @@ RECORD_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.CENTRAL, "algorithm-3"): Known(frozenset({"groups", "shape", "threshold"}), _MEAN),
     (Trust.CENTRAL, "median-of-means"): Known(_BOUND | _ADDED | {"groups"}, _MEAN),
     (Trust.CENTRAL, "descent"): Known(_FOLLOWED | _ADDED | _CHOSEN | _DESCENT | _AGGREGATE, _MODELS),
-    (Trust.CENTRAL, "algorithm-2-convex"): Known(frozenset({"rounds", "step", "project"}), _MODELS),
-    (Trust.CENTRAL, "algorithm-2-strong"): Known(frozenset({"rounds", "step", "project"}), _MODELS),
+    (Trust.CENTRAL, "algorithm-2-convex"): Known(_STEPS | {"threshold"}, _MODELS),
+    (Trust.CENTRAL, "algorithm-2-strong"): Known(_STEPS | {"threshold"}, _MODELS),
     (Trust.LOCAL, "mean"): Known(_LOCAL | _AGGREGATE | {"choice_share"}, _MEAN),
     (Trust.LOCAL, "recentred-mean"): Known(frozenset({"shape", "coordinates"}) | _RECENTRED, _MEAN),
     (Trust.LOCAL, "descent"): Known(_DESCENT | _LOCAL | _AGGREGATE, _MODELS),
@@ -77,6 +78,7 @@ RECORD_OPTIONS: dict[str, OptionRule] = {
     "choice_share": OptionRule(),
     "choice_weight": OptionRule(frozenset({"none", "square"}), number=False),
     "coordinates": OptionRule(),
+    "curvature": OptionRule(),
     "faulty": OptionRule(),
     "first": OptionRule(),
     "groups": OptionRule(),
@@ -89,11 +91,12 @@ RECORD_OPTIONS: dict[str, OptionRule] = {
     "recentre": OptionRule(frozenset({"always", "many"}), number=False),
     "recentred_moment": OptionRule(),
     "ridge": OptionRule(),
-    "rounds": OptionRule(),
+    "rounds": OptionRule(frozenset({"theory"})),
     "shape": OptionRule(frozenset({"clip", "truncate"}), number=False),
+    "smoothness": OptionRule(),
     "sparsity": OptionRule(),
     "split": OptionRule(),
-    "step": OptionRule(),
+    "step": OptionRule(frozenset({"theory"})),
     "steps": OptionRule(),
     "threshold": OptionRule(frozenset({"adaptive", "bound", "histogram", "mse", "paper", "private"})),
     "trim": OptionRule(),

@@ -42,7 +42,7 @@ def unused_conflict(
     """Why an option of an arm about records would not be acted on; None where all are."""
     rule, coordinates = options.get("threshold"), options.get("coordinates")
     if isinstance(rule, str) and rule not in LOOKING:
-        if trust is Trust.CLEAR or estimator == "algorithm-3":
+        if trust is Trust.CLEAR or estimator.startswith("algorithm-"):
             return f"expected a number as threshold, got {rule!r}: there are no rules here"
         if trust is Trust.LOCAL and rule != "mse":
             return f"expected threshold = 'mse', a number, or none where holders randomise, got {rule!r}"
@@ -53,6 +53,25 @@ def unused_conflict(
             return f"expected coordinates in 1..{dimension}, got {coordinates}"
     if trust is Trust.CLEAR and "shape" in options and rule is None:
         return "expected a threshold beside shape: without a claim nothing is bounded otherwise"
+    return None
+
+
+def theory_conflict(trust: Trust | None, estimator: Known, options: Mapping[str, Option], ball: bool) -> str | None:
+    """Why rounds and steps of an arm cannot be those of the theorems; None where they can, or are not to be."""
+    theory = {name for name in ("rounds", "step") if options.get(name) == "theory"}
+    strength, smoothness = options.get("curvature"), options.get("smoothness")
+    if theory and "sparsity" in estimator.options:
+        return f"expected no {' and no '.join(sorted(theory))}, or numbers: where none is said it is the theorem's"
+    if "rounds" in theory and trust is not Trust.CENTRAL:
+        return "expected a number of rounds: the theorems that name one are about a trusted curator"
+    if "rounds" in theory and options.get("threshold") in LOOKING:
+        return "expected a number of rounds beside a threshold that is chosen by looking"
+    if "rounds" in theory and not ball:
+        return "expected a bound in [problem] for rounds = 'theory', which takes the ball's diameter from it"
+    if not theory and (strength or smoothness):
+        return "expected rounds = 'theory' or step = 'theory' beside curvature and smoothness: nothing else uses them"
+    if isinstance(strength, Decimal) and isinstance(smoothness, Decimal) and strength > smoothness:
+        return f"expected curvature <= smoothness, got {strength} > {smoothness}"
     return None
 
 

@@ -9,7 +9,13 @@ from protocol.aggregates import aggregate_conflict
 from protocol.arms import Arm, Option, OptionRule
 from protocol.problem import Problem
 from protocol.record_arms import PRINTED, RECORD_ESTIMATORS, RECORD_OPTIONS, is_pure, record_mechanisms
-from protocol.record_conflicts import looking_conflict, record_conflict, sparse_conflict, unused_conflict
+from protocol.record_conflicts import (
+    looking_conflict,
+    record_conflict,
+    sparse_conflict,
+    theory_conflict,
+    unused_conflict,
+)
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
 
@@ -36,6 +42,7 @@ def record_arm(content: Any, place: str, problem: Problem, read: Read) -> Arm:
     reason = record_conflict(options, problem.bound is not None)
     reason = reason or sparse_conflict(known[estimator], mechanism, options, problem.dimension)
     reason = reason or unused_conflict(trust, estimator, mechanism, options, problem.dimension)
+    reason = reason or theory_conflict(trust, known[estimator], options, problem.bound is not None)
     reason = reason or looking_conflict(trust, estimator, options) or aggregate_conflict(trust, estimator, options)
     if reason:
         raise StudyError(f"[{place}] {reason}")

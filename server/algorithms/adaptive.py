@@ -9,9 +9,10 @@ from protocol.decimals import decimal
 from protocol.record_terms import CLIP, L2, LINF, Bounded
 from protocol.strict import StudyError
 from server.algorithms.bounds import noise_multiplier, rounded
-from server.algorithms.descent import ROUNDS, Path, descent
+from server.algorithms.descent import Path, descent
 from server.algorithms.side_by_side import side_by_side
 from server.algorithms.steps import Room, Steps
+from server.algorithms.theory import rounds_of
 from server.mechanisms.threshold_choice import EXCEEDING
 from server.mechanisms.threshold_fits import adaptive_step
 
@@ -46,7 +47,8 @@ def usual_quantile(room: Room, rounds: int) -> float:
 
 
 def _one(room: Room) -> Steps:
-    rounds, path = room.whole("rounds", ROUNDS), Path(room)
+    rounds = rounds_of(room)
+    path = Path(room, rounds)
     first, rate = room.arm.get("first") or FIRST, room.arm.get("rate") or RATE
     quantile = decimal(rounded(room.number("quantile", usual_quantile(room, rounds))), "quantile")
     assert isinstance(first, Decimal) and isinstance(rate, Decimal)

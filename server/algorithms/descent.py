@@ -16,9 +16,9 @@ from server.algorithms.local import local_task
 from server.algorithms.mean import group_means, noisy_median, printed_bound
 from server.algorithms.projections import PROJECTIONS
 from server.algorithms.steps import Floats, Found, Room, Steps
+from server.algorithms.theory import rounds_of, step_of
 from server.thresholds import groups_count
 
-ROUNDS = 20
 ON_BOUNDARY = 1 - 1e-9
 
 
@@ -36,11 +36,11 @@ def descent(room: Room) -> Steps:
     Source: Tao, Wu, Cheng, Wang 2022, Algorithm 2; clipping, exact composition and averaging: derived, see
     docs/HEAVY_TAILS.md.
     """
-    rounds = room.whole("rounds", ROUNDS)
+    rounds = rounds_of(room)
     usual = "all" if room.arm.trust in (Trust.CENTRAL, Trust.CLEAR) else "disjoint"
     everyone = room.word("batches", usual) == "all"
     cut = [range(room.n)] * rounds if everyone else _batches(room, rounds)
-    path, last = Path(room), room.start
+    path, last = Path(room, rounds), room.start
     for t, rows in enumerate(cut):
         (heard,) = yield [_task(room, path.at, t, rows, rounds if everyone else 1, last)]
         found = combined(room, heard, last if t else None)
@@ -55,7 +55,7 @@ def algorithm_2_convex(room: Room) -> Steps:
     Guarantee: (epsilon, delta) over all rounds; unit: what a row is; neighbours: replace it. In simulation only.
     Source: Tao, Wu, Cheng, Wang 2022, Algorithm 2 and Theorem 5.
     """
-    rounds = room.whole("rounds", ROUNDS)
+    rounds = rounds_of(room)
     return (yield from _printed(room, [range(room.n)] * rounds, rounds, "all"))
 
 
@@ -65,12 +65,12 @@ def algorithm_2_strong(room: Room) -> Steps:
     Guarantee: (epsilon, delta), for a row is in one batch; unit: what a row is; neighbours: replace it. In simulation
     only. Source: Tao, Wu, Cheng, Wang 2022, Algorithm 2 and Theorem 7.
     """
-    rounds = room.whole("rounds", ROUNDS)
+    rounds = rounds_of(room)
     return (yield from _printed(room, _batches(room, rounds), 1, "last"))
 
 
 def _printed(room: Room, batches: list[range], rounds: int, average: str) -> Steps:
-    path = Path(room)
+    path = Path(room, len(batches))
     for t, batch in enumerate(batches):
         count = groups_count(room.dimension, FAILURE, len(batch))
         cut = [range(batch.start + part.start, batch.start + part.stop) for part in runs(len(batch), count)]
@@ -104,11 +104,11 @@ def _batches(room: Room, rounds: int) -> list[range]:
 class Path:
     """The iterates of a block of repetitions, and their running sums."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: Room, rounds: int) -> None:
         self._radius = 1.0 if room.study.problem.bound is None else float(room.study.problem.bound)
         usual = "none" if room.study.problem.bound is None else "ball"
         self._project = PROJECTIONS[room.word("project", usual)]
-        self._step, self._ridge = room.number("step", 1.0), room.number("ridge", 0.0)
+        self._step, self._ridge = step_of(room, rounds), room.number("ridge", 0.0)
         self.at = self._project(room.start, self._radius)
         self._kept: list[Floats] = []
 
