@@ -38,7 +38,6 @@ GUIDES = (
     "PRIVACY",
     "RANKINGS",
     "REAL_HEAVY",
-    "REAL_HEAVY",
     "RECORDS",
     "REAL_STUDIES",
     "RUNTIMES",
