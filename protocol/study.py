@@ -66,7 +66,7 @@ def cells(study: Study, block: int | None = None) -> list[Cell]:
     for n in sorted(study.grid.n, reverse=True):
         most = (1 << 18) // n
         if law is not None:
-            most = min(most, (1 << 22) // (n * law.per_holder * study.problem.dimension))
+            most = min(most, (1 << 22) // (n * max(1, law.per_holder) * study.problem.dimension))
         size = block or min(study.repetitions, max(1, most))
         for first in range(0, study.repetitions, size):
             units.append(Cell(n, first, min(size, study.repetitions - first)))
