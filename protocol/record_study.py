@@ -48,7 +48,7 @@ def record_arm(content: Any, place: str, problem: Problem, read: Read) -> Arm:
         raise StudyError(f"[{place}] {reason}")
     own = {"rounds", "sparsity"} & known[estimator].options == {"rounds"}  # sparse ones have a step from the law
     if "step" not in options and own and problem.model != "mean":
-        raise StudyError(f"[{place}] expected a step: 1 / (smoothness of the loss) is what theory asks for")
+        raise StudyError(f"[{place}] step: expected a number: 1 / (smoothness of the loss) is what theory asks for")
     return Arm(trust, mechanism, estimator, tuple(options.items()))
 
 

@@ -44,7 +44,7 @@ class RecordColumns:
         if not self.features or len(set(self.features)) < len(self.features):
             raise StudyError(f"expected at least one feature, each once, got {', '.join(self.features) or 'none'}")
         if (self.response is None) != (self.model == "mean"):
-            raise StudyError(f"expected a response exactly for models with one, got {self.response} for {self.model}")
+            raise StudyError(f"response: expected one for models that have one, got {self.response} for {self.model}")
         if self.response in self.features:
             raise StudyError(f"expected a response that is no feature, got {self.response!r} as both")
         if self.intercept and self.model == "mean":
@@ -52,7 +52,7 @@ class RecordColumns:
         if self.unit not in (Unit.RECORD, Unit.HOLDER):
             raise StudyError(f"expected the unit record or holder, got {self.unit.label}")
         if self.unit is Unit.HOLDER and self.holder is None:
-            raise StudyError("expected a column of holders where a row is a holder with all its records")
+            raise StudyError("holder: expected a column of holders where a row is a holder with all its records")
         if self.missing not in MISSING:
             raise StudyError(f"expected what missing cells do out of {', '.join(MISSING)}, got {self.missing!r}")
         self._check_scales()

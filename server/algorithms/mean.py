@@ -144,12 +144,13 @@ def medians(means: Floats) -> Floats:
 def printed_bound(room: Room, n: int, groups: int, rounds: int = 1) -> Bounded:
     """tau of Algorithm 3, by default truncated to zero, in each of `rounds` releases that share the claim."""
     assert room.epsilon is not None and room.delta is not None
-    moment, tail = assumed(room)
-    level, failing = float(room.epsilon), float(room.delta)
-    if rounds > 1:
-        level, failing = split(room.epsilon, room.delta, rounds)
-    given = number_only(room)
-    threshold = group_threshold(moment, tail, n, level, failing, room.dimension, groups) if given is None else given
+    threshold = number_only(room)
+    if threshold is None:
+        moment, tail = assumed(room)
+        level, failing = float(room.epsilon), float(room.delta)
+        if rounds > 1:
+            level, failing = split(room.epsilon, room.delta, rounds)
+        threshold = group_threshold(moment, tail, n, level, failing, room.dimension, groups)
     return Bounded(rounded(threshold), shape=room.word("shape", TRUNCATE), rounds=rounds)
 
 

@@ -10,15 +10,30 @@ from protocol import strict
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
 from studies.records.columns import add_record_arguments, decimal_of
+from studies.records.words import in_flags
 from studies.terminal import printable
 
 if TYPE_CHECKING:  # a command's --help need not wait for numpy
     from client.sources.record_columns import RecordColumns
     from studies.records.request import Request
 
+RULES = ("bound", "mse", "paper")  # thresholds from a tail and a moment
 MODELS = ("mean", "linear", "logistic")
-NUMBERS = ("rounds", "step", "ridge", "groups", "sparsity", "coordinates")
-WORDS = ("threshold", "shape", "norm", "batches", "average", "project")
+OPTIONS = {
+    "rounds": "T, how often records are asked (of descent: 20)",
+    "step": "of descent; 1 / (smoothness of the loss) is what to ask for (of a mean: 1)",
+    "curvature": "beside --rounds theory or --step theory",
+    "smoothness": "beside --rounds theory or --step theory",
+    "ridge": "weight of the squared norm (0)",
+    "groups": "of a median of means, in the order of rows",
+    "sparsity": "how many coordinates are kept",
+    "coordinates": "how many sampled coordinates a local report has",
+    "shape": "clip to the threshold, or truncate to 0 (clip)",
+    "norm": "what is bounded: linf, each coordinate; or l2, the length (linf)",
+    "batches": "all records in every round, or disjoint ones (central: all; local: disjoint)",
+    "average": "of the iterates: all, the last half, or the last",
+    "project": "after every step: ball, box, simplex, sum-zero or none (with --bound: ball)",
+}
 EXAMPLES = """\
 examples:
   halftruth records losses.csv --columns loss --id claim --trust central --epsilon 1 --tail 0.5 --moment 20
@@ -55,8 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="randomiser or noise (local: piecewise, or duchi below 0.5; central: gaussian)",
     )
     parser.add_argument("--bound", metavar="R", help="estimates of norm at most R")
-    for name in (*NUMBERS, *(word for word in WORDS if word != "threshold")):
-        parser.add_argument(f"--{name}", metavar=name.upper(), help="an option of the algorithm: docs/RECORDS.md")
+    _add_options(parser)
     parser.add_argument("--state", metavar="DIR", help="folder of the ledgers (the user's state folder)")
     parser.add_argument("--public-data", action="store_true", help="the records are no secret: allows addressed coins")
     parser.add_argument("--coins", choices=["os", "addressed"], default="os", help="addressed: the same at every run")
@@ -65,8 +79,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_record_arguments(parser)
 
 
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("options of algorithms", "docs/RECORDS.md says which algorithm has which")
+    for name, text in OPTIONS.items():
+        group.add_argument(f"--{name}", metavar=name[0].upper(), help=text)
+
+
 def main(args: argparse.Namespace) -> int:
     """Run `halftruth records`: exit code 0 done, 1 no estimate; StudyError is wrong use or a bad file."""
+    try:
+        return _run(args)
+    except StudyError as error:
+        raise in_flags(error) from None
+
+
+def _run(args: argparse.Namespace) -> int:
     from client.ledger_store import LedgerUnavailable
     from server.listening import RoundFailed
     from server.release_file import LedgerError
@@ -112,9 +139,9 @@ def read_request(args: argparse.Namespace, columns: "RecordColumns") -> "Request
             raise StudyError(f"--delta: the claim of {arm.mechanism} has none: leave it out")
         seed = None if args.seed is None else _seed(args.seed)
         tail, moment = _number(args, "tail"), _number(args, "moment")
+        if tail is not None and tail > 1:
+            raise StudyError(f"--tail: expected v in (0, 1], got {args.tail}: with a variance, say 1")
         return Request(arm, level, failing, tail, moment, bound, _state(args.state), seed, cut)
-    except StudyError as error:
-        raise StudyError(str(error).replace("[arm] ", "--")) from None
     except ValueError as error:
         raise StudyError(str(error)) from None
 
@@ -123,7 +150,7 @@ def _arm(args: argparse.Namespace, trust: Trust, level: Decimal | None, dimensio
     """The arm as a table, of the options that were given; locally the usual mechanism with exact draws."""
     from protocol.numeric.rules import usual_mechanism
 
-    names = [name for name in (*NUMBERS, *WORDS) if not (name == "threshold" and trust is Trust.CLEAR)]
+    names = [*OPTIONS, *(() if trust is Trust.CLEAR else ("threshold",))]
     given = {name: getattr(args, name) for name in ("mechanism", *names) if getattr(args, name) is not None}
     if trust is Trust.LOCAL and args.estimator != "votes" and level is not None:
         given = {"mechanism": usual_mechanism(dimension, level, live=True).name, **given}
@@ -139,7 +166,8 @@ def _refuse_unfitting(args: argparse.Namespace, trust: Trust) -> None:
         raise StudyError(f"--epsilon: expected a level for --trust {trust.label}, such as --epsilon 1")
     if clear and (args.tail is not None or args.moment is not None):
         raise StudyError("--tail, --moment: a clear estimate bounds nothing: leave them out")
-    if not clear and args.threshold is None and (args.tail is None or args.moment is None):
+    ruled = args.threshold in (None, *RULES)
+    if not clear and ruled and (args.tail is None or args.moment is None):
         raise StudyError("--threshold: expected a bound known beforehand, or --tail and --moment")
     if args.coins == "addressed" and not (args.public_data and args.seed is not None):
         raise StudyError("--coins addressed: protects nobody, so it needs --public-data, and --seed N")

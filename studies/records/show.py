@@ -130,4 +130,4 @@ def has_no_mean(table: RecordTable) -> bool:
 
 
 def _number(value: float) -> str:
-    return f"{value:+.6g}"
+    return f"{value + 0.0:+.6g}"  # no -0

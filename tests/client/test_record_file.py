@@ -76,7 +76,7 @@ def test_a_node_file_names_the_columns_of_records(tmp_path: Path) -> None:
         ('id = "id"\n', "", r"\[source\] id: expected a column of ids"),
         ("features = ", "feature = ", "feature"),
         ('model = "linear"', 'model = "median"', r"\[source\] model"),
-        ('response = "y"\n', "", r"\[source\] expected a response exactly for models with one"),
+        ('response = "y"\n', "", r"\[source\] response: expected one for models that have one"),
         ('missing = "zero"', 'missing = "drop"', r"\[source\] missing"),
         ("scale = {x = 2}", "scale = {x = 0}", r"\[source\] expected scales > 0"),
         ("scale = {x = 2}", 'scale = {x = "wide"}', r"\[source.scale\] x"),

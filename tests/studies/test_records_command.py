@@ -159,10 +159,14 @@ def test_a_tail_without_a_mean_is_told(tmp_path: Path, capsys: pytest.CaptureFix
             ("--trust", "local", "--epsilon", "1", "--threshold", "3", "--id", "id", "--delta", "1e-5"),
             "--delta: the claim of piecewise has none",
         ),
+        ((*CENTRAL, "--threshold", "mse"), "--threshold: expected a bound known beforehand"),
+        ((*CENTRAL, "--tail", "2", "--moment", "4"), "--tail: expected v in (0, 1], got 2"),
+        ((*CENTRAL, "--threshold", "3", "--rounds", "5"), "--rounds: this estimator has no such option"),
+        ((*CENTRAL, "--threshold", "3", "--missing", "drop"), "--missing: expected one of"),
         (("--trust", "clear", "--epsilon", "1"), "a clear estimate makes no claim"),
-        (("--trust", "clear", "--unit", "holder"), "expected a column of holders"),
-        (("--trust", "clear", "--model", "linear"), "expected a response"),
-        (("--trust", "clear", "--model", "linear", "--response", "y"), "expected a step"),
+        (("--trust", "clear", "--unit", "holder"), "--holder: expected a column of holders"),
+        (("--trust", "clear", "--model", "linear"), "--response: expected one"),
+        (("--trust", "clear", "--model", "linear", "--response", "y"), "--step: expected a number"),
     ],
 )
 def test_wrong_use_is_told_before_anybody_pays(
@@ -179,10 +183,25 @@ def test_a_cell_that_does_not_read_is_named_on_the_terminal(tmp_path: Path, caps
     assert "found none" in refused(capsys, tmp_path / "none.csv", "--columns", "x", *CENTRAL)
 
 
+def test_rounds_of_the_theorems_need_constants_that_no_file_says(
+    losses: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theory = ("--columns", "x", "--model", "linear", "--response", "y", "--rounds", "theory", "--step", "theory")
+    words = ("records", str(losses), *theory, *CENTRAL, "--bound", "2", "--state", str(losses.parent / "state"))
+    bounds, said = ("--tail", "0.5", "--moment", "4"), ("--curvature", "1", "--smoothness", "2")
+    assert main([*words, *bounds]) == 2
+    assert "expected --curvature and --smoothness" in capsys.readouterr().err
+    assert main([*words, "--threshold", "4", *said]) == 2
+    assert "expected --tail and --moment" in capsys.readouterr().err
+    assert main([*words, *bounds, *said]) == 0
+    assert "Charged: 400 records" in capsys.readouterr().out
+
+
 def test_addressed_coins_simulate_what_is_not_exact(losses: Path, capsys: pytest.CaptureFixture[str]) -> None:
     addressed = ("--public-data", "--coins", "addressed", "--seed", "5", "--columns", "x")
     for more in (
         ("--trust", "central", "--epsilon", "2", "--estimator", "algorithm-3", "--tail", "0.5", "--moment", "4"),
+        ("--trust", "central", "--epsilon", "2", "--estimator", "algorithm-3", "--threshold", "4"),
         ("--trust", "central", "--epsilon", "2", "--threshold", "private"),
         ("--trust", "local", "--epsilon", "2", "--mechanism", "laplace", "--threshold", "5"),
     ):
