@@ -263,7 +263,7 @@ def test_steps_need_a_law_with_a_variance() -> None:
     unsaid = {**CLEAR, "rounds": None}
     assert all(np.isfinite(found).all() for found in played(study([unsaid])))
     for said in ({"rounds": 3}, {"step": 1}):
-        with pytest.raises(StudyError, match="a step and rounds"):
+        with pytest.raises(StudyError, match="finite variance"):
             played(study([{**unsaid, **said}], records={"features": "centred pareto(1.6)"}))
 
 
