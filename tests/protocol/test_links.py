@@ -79,7 +79,7 @@ def _mills(x: mp.mpf) -> mp.mpf:
 @given(z=moderate, step=st.floats(1e-3, 5))
 @each_link
 def test_symmetric_and_monotone(link: Link, z: float, step: float) -> None:
-    assert at(link.cdf, -z) == pytest.approx(1 - at(link.cdf, z), abs=2e-16)
+    assert at(link.cdf, -z) == pytest.approx(1 - at(link.cdf, z), abs=4.5e-16)  # a few roundings below 1
     assert at(link.cdf, z) <= at(link.cdf, z + step)
     assert at(link.log_cdf, z) <= at(link.log_cdf, z + step) <= 0
     for even in (link.density, link.primitive, link.variance, link.information):
