@@ -122,6 +122,9 @@ def by_bits(room: Room) -> Generator[list[Task], list[Heard], Room]:
     assert values is not None
     points = heard.collected.rows % LOCAL_GRID.width
     reports = np.bincount(points, minlength=LOCAL_GRID.width)
+    if not reports.all():
+        said = f"{LOCAL_GRID.width} thresholds, got none about {int((reports == 0).sum())}"
+        raise StudyError(f"{room.arm.name}: expected an answer about each of {said}: ask more holders")
     within = np.bincount(points[values[0, :, 0] > 0], minlength=LOCAL_GRID.width)
     kept = 1 / (1 + math.exp(-float(room.epsilon)))
     fractions = debiased_fractions(within, reports, kept)
