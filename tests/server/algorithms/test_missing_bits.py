@@ -26,5 +26,5 @@ def test_thresholds_that_nobody_answered_about_are_counted() -> None:
         """Only the first of a hundred nodes is there, with ten rows."""
         return [answer(raw, room.nodes[0]) for raw in tasks]
 
-    with pytest.raises(StudyError, match="expected an answer about each of .* thresholds, got none about"):
+    with pytest.raises(StudyError, match=r"expected an answer about each of .* thresholds, got none about"):
         list(play(loaded.study, cells(loaded.study)[0], ask, room.server, quorum))
