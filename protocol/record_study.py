@@ -16,6 +16,7 @@ from protocol.record_conflicts import (
     theory_conflict,
     unused_conflict,
 )
+from protocol.record_law import RecordLaw
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
 
@@ -50,6 +51,21 @@ def record_arm(content: Any, place: str, problem: Problem, read: Read) -> Arm:
     if "step" not in options and own and problem.model != "mean":
         raise StudyError(f"[{place}] step: expected a number: 1 / (smoothness of the loss) is what theory asks for")
     return Arm(trust, mechanism, estimator, tuple(options.items()))
+
+
+def needs_moment(arm: Arm) -> bool:
+    """Whether a claim's threshold, or its number of rounds, follows from a tail and a moment."""
+    rule = arm.get("threshold") in (None, "bound", "mse", "paper")
+    return arm.trust in (Trust.LOCAL, Trust.CENTRAL) and (rule or arm.get("rounds") == "theory")
+
+
+def check_moment(arms: tuple[Arm, ...], records: RecordLaw) -> None:
+    """Raise StudyError where nothing says how an arm bounds contributions."""
+    if records.moment is None:
+        for arm in filter(needs_moment, arms):
+            own = "threshold" in RECORD_ESTIMATORS[arm.trust, arm.estimator].options
+            which = "or a threshold, a number" if own else "since it has no threshold of its own"
+            raise StudyError(f"[records] expected tail and moment for {arm.name}, {which}")
 
 
 def check_levels(arms: tuple[Arm, ...], epsilon: tuple[Decimal, ...], delta: tuple[Decimal, ...]) -> None:

@@ -27,7 +27,7 @@ from protocol.decimals import decimal, delta, epsilon
 from protocol.population import Population
 from protocol.problem import DRAWN, MODELS, MOST_CHOICES, RECORDS, Problem
 from protocol.record_law import RecordLaw, parse_records
-from protocol.record_study import check_levels, record_arm
+from protocol.record_study import check_levels, check_moment, record_arm
 from protocol.shaping import default_mechanism
 from protocol.strict import StudyError
 from protocol.study import MOST, Grid, Study
@@ -175,6 +175,7 @@ def _check_arms(study: Study) -> None:
             raise StudyError(f"[arm {index + 1}] expected different arms, got {name} twice")
     if study.records is not None:
         check_levels(study.arms, study.grid.epsilon, study.grid.delta)
+        check_moment(study.arms, study.records)
         return
     menus = [arm.name for arm in study.arms if arm.mechanism == MENU]
     if menus and study.population is None:

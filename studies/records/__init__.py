@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # a command's --help need not wait for numpy
     from client.sources.record_columns import RecordColumns
     from studies.records.request import Request
 
-RULES = ("bound", "mse", "paper")  # thresholds from a tail and a moment
 MODELS = ("mean", "linear", "logistic")
 OPTIONS = {
     "rounds": "T, how often records are asked (of descent: 20)",
@@ -166,9 +165,6 @@ def _refuse_unfitting(args: argparse.Namespace, trust: Trust) -> None:
         raise StudyError(f"--epsilon: expected a level for --trust {trust.label}, such as --epsilon 1")
     if clear and (args.tail is not None or args.moment is not None):
         raise StudyError("--tail, --moment: a clear estimate bounds nothing: leave them out")
-    ruled = args.threshold in (None, *RULES)
-    if not clear and ruled and (args.tail is None or args.moment is None):
-        raise StudyError("--threshold: expected a bound known beforehand, or --tail and --moment")
     if args.coins == "addressed" and not (args.public_data and args.seed is not None):
         raise StudyError("--coins addressed: protects nobody, so it needs --public-data, and --seed N")
     if args.coins == "os" and args.seed is not None:

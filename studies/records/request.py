@@ -12,7 +12,7 @@ from protocol.decimals import decimal
 from protocol.numeric import NUMERIC, VOTES, numeric_channel
 from protocol.problem import RECORDS, Problem
 from protocol.record_arms import is_pure
-from protocol.record_study import record_arm
+from protocol.record_study import needs_moment, record_arm
 from protocol.strict import StudyError
 from protocol.trust import Trust
 
@@ -39,6 +39,8 @@ class Request:
     threshold: Decimal | None = None
 
     def __post_init__(self) -> None:
+        if (self.tail is None or self.moment is None) and needs_moment(self.arm):
+            raise StudyError("--threshold: expected a bound known beforehand, or --tail and --moment")
         if (self.tail is None) != (self.moment is None):
             raise StudyError("--tail, --moment: expected both, or neither")
         if self.seed is None:

@@ -8,7 +8,6 @@ _WORDS = (
     (r"^\[\w+\] unknown key '(\w+)'.*", r"--\1: this estimator has no such option: leave it out"),
     (r"^\[\w+\] (\w+): ", r"--\1: "),
     (r"^\[\w+\] ", ""),
-    (r"\[records\] tail and moment, or a threshold > 0 of the arm", "--tail and --moment, or a number as --threshold"),
     (r"curvature and smoothness beside 'theory': .*", "--curvature and --smoothness beside 'theory'"),
     (r'missing = "([\w-]+)"', r"--missing \1"),
 )

@@ -21,13 +21,14 @@ CLEAR = {"trust": "clear", "estimator": "mean"}
 THIRD = {"trust": "central", "estimator": "algorithm-3"}
 
 
-def study(*arms: dict[str, Any]) -> Loaded:
+def study(*arms: dict[str, Any], **tables: Any) -> Loaded:
     content = {
         "study": {"name": "options", "seed": 5, "repetitions": 1},
         "problem": {"kind": "records", "model": "mean", "dimension": D},
         "records": {"features": "pareto(1.6)", "tail": Decimal("0.5"), "moment": 16},
         "grid": {"n": [N], "epsilon": [1], "delta": [Decimal("1e-5")]},
         "arm": list(arms),
+        **tables,
     }
     return build(content, Path())
 
@@ -45,6 +46,26 @@ def drawn() -> NDArray[np.float64]:
     source = SyntheticRecords(loaded.study.problem, law, loaded.theta, 5)
     x, _ = source._draw(N, 0, 0, N)
     return x[:, 0]
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        (THIRD, "central/gaussian-classical/algorithm-3, or a threshold, a number"),
+        ({"trust": "central", "estimator": "mean", "threshold": "mse"}, "or a threshold, a number"),
+        ({"trust": "central", "estimator": "algorithm-1"}, "since it has no threshold of its own"),
+        ({"trust": "local", "estimator": "mean"}, "or a threshold, a number"),
+    ],
+)
+def test_a_study_says_how_contributions_are_bounded(arm: dict[str, Any], said: str) -> None:
+    with pytest.raises(StudyError, match=r"\[records\] expected tail and moment for .*" + said):
+        study(arm, records={"features": "pareto(1.6)"})
+    for bounded in (
+        CLEAR,
+        {**THIRD, "threshold": 3},
+        {"trust": "central", "estimator": "mean", "threshold": "private"},
+    ):
+        study(bounded, records={"features": "pareto(1.6)"})
 
 
 def test_clear_means_are_bounded_where_a_threshold_is_said() -> None:
