@@ -56,6 +56,8 @@ def prepare(axes: Axes, xs: Sequence[float]) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.tick_params(length=3)
+    if min(xs) == max(xs):  # roundings of curves through one place would be the axis
+        axes.set_xlim(xs[0] / 2, xs[0] * 2)
 
 
 def plain(x: float) -> str:

@@ -178,7 +178,7 @@ def _legend(axes: Axes, view: View) -> None:
             axes.text(0.02, y, text, va="center", fontweight="bold", fontsize=9.5)
         else:
             axes.add_line(picture(line[0], [0.04, 0.1, 0.16], [y, y, y], 1, line[1]))
-            axes.text(0.2, y, text, va="center", fontsize=9.5)
+            axes.text(0.2, y, text, va="center", fontsize=9.5 * min(1.0, 48 / len(text)))
 
 
 def _head(figure: Figure, view: View) -> None:

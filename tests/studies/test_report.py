@@ -176,6 +176,14 @@ def test_every_known_arm_has_its_own_look(view: View) -> None:
     assert len({(look.colour, look.marker, look.hollow) for look in found}) == len(found)
 
 
+def test_one_place_on_an_axis_is_in_its_middle() -> None:
+    """Where every x is the same, a curve's places differ by roundings alone: they are no limits."""
+    axes = Figure().subplots()
+    prepare(axes, [10000.0, 10000.0])
+    axes.plot(np.geomspace(10000, 10000, 25), np.ones(25))
+    assert axes.get_xlim() == (5000, 20000)
+
+
 @pytest.mark.parametrize("heights", [[1.0] * 11, [0.011, 0.0111, 0.5, 0.5001], [0.02]])
 def test_names_at_line_ends_keep_their_distance(view: View, heights: list[float]) -> None:
     axes = Figure().subplots()
