@@ -84,7 +84,7 @@ def option(rule: OptionRule, value: Any, place: str) -> Option:
         number: Decimal = decimal(value, place)
     except ValueError:
         words = "".join(f", or {word}" for word in sorted(rule.words))
-        raise StudyError(f"{place}: expected a number{words}, got {value!r}") from None
+        raise StudyError(f"{place}: expected a number of at most 64 digits{words}, got {value!r}") from None
     if number < 0 or (number == 0 and not rule.zero):
         raise StudyError(f"{place}: expected a number > 0, got {value!r}")
     return number
