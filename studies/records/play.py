@@ -28,17 +28,19 @@ from server.rounds import play
 from studies.fit.round import CURATOR
 from studies.fit.state import LEDGER, note_records, require_ledger
 from studies.records.request import Request, problem_of
+from studies.records.told import accuracy
 
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """What came out: an outcome, and how many rows paid in this run; `warnings` are public."""
+    """What came out: an outcome, and how many rows paid in this run; `warnings` and `accuracy` are public."""
 
     request: Request
     table: RecordTable
     outcome: Outcome
     charged: int
     warnings: tuple[str, ...]
+    accuracy: str | None = None
 
 
 def estimate(request: Request, table: RecordTable) -> Estimated:
@@ -50,15 +52,21 @@ def estimate(request: Request, table: RecordTable) -> Estimated:
     table = replace(table, rows_held=np.arange(len(table.rows_held)))  # a node's file alone is a whole
     with _parts(request, table) as (node, ledger, server):
         odd = note_records(ledger.parent, table) if request.budgeted else ""
-        before = _paid(ledger)
+        before, sent = _paid(ledger), list[bytes]()
+
+        def ask(raws: list[bytes]) -> list[bytes]:
+            sent.extend(raws)
+            return [answer(raw, node) for raw in raws]
+
         (outcome,) = play(
             study_of(request, table),
             Cell(len(table.identities), 0, 1),
-            lambda raws: [answer(raw, node) for raw in raws],
+            ask,
             server,
         )
         charged = _paid(ledger) - before
-    return Estimated(request, table, outcome, charged, outcome.warnings + ((odd,) if odd else ()))
+    warnings = outcome.warnings + ((odd,) if odd else ())
+    return Estimated(request, table, outcome, charged, warnings, accuracy(sent))
 
 
 def study_of(request: Request, table: RecordTable) -> Study:

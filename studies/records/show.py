@@ -7,7 +7,6 @@ from decimal import Decimal
 import numpy as np
 
 from client.gradients import gradients
-from client.sources.record_table import RecordTable
 from protocol.counting import counted
 from protocol.decimals import canonical
 from protocol.messages import Coins
@@ -23,7 +22,7 @@ def show(found: Estimated) -> None:
     """Print what was estimated. What bounds did to records is told of clear runs alone: it depends on records."""
     names, outcome = found.table.columns.names, found.outcome
     print_table(("feature", "estimate"), zip(names, map(_number, outcome.theta), strict=True), left=["feature"])
-    for text in (facts(found), guarantee(found), cost(found), *clear_notes(found)):
+    for text in filter(None, (facts(found), found.accuracy, guarantee(found), cost(found), *clear_notes(found))):
         print_line(printable(text))
     for warning in found.warnings:
         print_line(f"Warning: {printable(warning)}", style="yellow")
@@ -45,6 +44,7 @@ def as_json(found: Estimated) -> str:
         "neighbours": None if claim is None else claim.neighbours,
         "coins": outcome.coins,
         "guarantee": guarantee(found),
+        "accuracy": found.accuracy,
         "rows": len(found.table.identities),
         "dropped": found.table.dropped,
         "charged_rows": found.charged if request.budgeted else 0,
@@ -121,12 +121,6 @@ def clear_notes(found: Estimated) -> tuple[str, ...]:
             f"For you alone: a threshold of {canonical(threshold)} would cut {counted(beyond, columns.unit.label)}"
         )
     return tuple(notes)
-
-
-def has_no_mean(table: RecordTable) -> bool:
-    """Whether some feature of a mean has a tail without one: depends on records."""
-    each = gradients("mean", table.held, np.zeros(len(table.columns.names)))
-    return any(tail is not None and tail.no_mean for tail in map(tail_index, each.T))
 
 
 def _number(value: float) -> str:

@@ -1,7 +1,9 @@
 """`halftruth records`: estimates from a file's own records, what they pay, and what is refused before they do."""
 
 import json
+import math
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from client.sources.record_columns import RecordColumns
 from client.sources.record_table import read_record_table
 from protocol.privacy import Unit
 from server.estimators.newton import EstimationError
+from server.mechanisms.gaussian import analytic_noise_multiplier
 from server.release_file import read_releases
 from studies.cli import main
 from studies.fit.round import CURATOR
@@ -245,3 +248,16 @@ def test_tail_indices_of_exact_quantiles() -> None:
         assert found.no_mean == (index < 1)
     assert tail_index(np.ones(100)) is None
     assert tail_index(np.arange(8.0)) is None
+
+
+def test_bounds_and_noise_are_told(losses: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They follow from what was asked, so that everybody may know them."""
+    central = run(capsys, losses, "--columns", "x", *CENTRAL, "--threshold", "4")["accuracy"]
+    noise = analytic_noise_multiplier(Decimal(2), Decimal("1e-5")) * 2 * 4 / N
+    assert central == f"Bounded at 4 a coordinate; noise of standard deviation {noise:.3g} in each mean"
+    local = ("--trust", "local", "--epsilon", "2", "--id", "id", "--mechanism", "duchi", "--threshold", "4")
+    growth = math.exp(2)
+    most = 4 * (growth + 1) / (growth - 1) / math.sqrt(N)  # of +-kB at 0
+    told = f"Bounded at 4 a coordinate; noise of standard deviation at most {most:.3g} in each mean"
+    assert run(capsys, losses, "--columns", "x", *local)["accuracy"] == told
+    assert run(capsys, losses, "--columns", "x", "--trust", "clear")["accuracy"] is None

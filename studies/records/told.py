@@ -1,0 +1,47 @@
+"""What of an estimate's accuracy is public: where contributions were bounded, and how much noise was added."""
+
+import math
+from collections.abc import Iterable
+
+from protocol.codec import decode_task
+from protocol.messages import Task
+from protocol.numeric import NUMERIC, numeric_channel
+from protocol.record_terms import L2, SUMS, Bounded, numeric_parameters, squared_sensitivity, width
+from protocol.trust import Trust
+from server.mechanisms.rounds import ROUNDS
+from server.outcome import asked_rows
+
+
+def accuracy(raws: Iterable[bytes]) -> str | None:
+    """Bounds and noise of all that was asked, in one sentence; None where nothing was bounded, or noise has no scale.
+
+    Of a curator: the standard deviation of Gaussian noise in each coordinate of a mean. Of holders who randomise: at
+    most so much in the mean of all reports, whatever their records are.
+    """
+    tasks = [decode_task(raw) for raw in raws]
+    told = [one for one in map(_told, tasks) if one is not None]
+    if not told:
+        return None
+    bounds, deviations, lengths = zip(*told, strict=True)
+    where = "in length" if all(lengths) else "a coordinate"
+    most = "at most " if tasks[-1].trust is Trust.LOCAL else ""
+    return f"Bounded at {_span(bounds)} {where}; noise of standard deviation {most}{_span(deviations)} in each mean"
+
+
+def _told(task: Task) -> tuple[float, float, bool] | None:
+    mechanism, n = task.menu[0], asked_rows(task)
+    if task.trust is Trust.CENTRAL and mechanism.name in ROUNDS and task.exponent is not None:
+        how = Bounded.of(mechanism)
+        assert task.epsilon is not None and task.delta is not None and how.kind == SUMS
+        moved = math.sqrt(squared_sensitivity(how, task.exponent, task.problem.dimension, task.unit))
+        noise = ROUNDS[mechanism.name](task.epsilon, task.delta, how.rounds)
+        return how.threshold, math.ldexp(noise * moved, task.exponent) / n, how.norm == L2
+    if task.trust is Trust.LOCAL and mechanism.name in NUMERIC and mechanism.get("lowest") is None:
+        channel = numeric_channel(mechanism.name, numeric_parameters(mechanism))
+        return channel.bound, math.sqrt(channel.worst_mse / width(task) / n), channel.norm == L2
+    return None
+
+
+def _span(values: tuple[float, ...]) -> str:
+    low, high = f"{min(values):.3g}", f"{max(values):.3g}"
+    return low if low == high else f"{low} to {high}"
