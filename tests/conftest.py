@@ -2,10 +2,15 @@
 
 import csv
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+# Where a shell starts tests in the background it has Ctrl-C ignored, and so would every process that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
