@@ -5,9 +5,8 @@ import numpy as np
 from client.choice import COARSEST, NONE, Choice, TaskInvalid
 from protocol.decimals import delta, epsilon
 from protocol.messages import Mechanism, Runs, Task, Ties
-from protocol.numeric import numeric_channel
 from protocol.record_arms import EXCEEDANCES, PURE_SELECTING, RECORD_CENTRAL
-from protocol.record_terms import FLAGS, SUMS, UNITS, Bounded, check_added, numeric_parameters, sum_exponent, width
+from protocol.record_terms import FLAGS, SUMS, UNITS, Bounded, channel_of, check_added, sum_exponent, width
 from protocol.terms import only_mechanism
 from protocol.threshold_grid import ThresholdGrid
 from protocol.trust import SIGHT, Trust
@@ -75,7 +74,7 @@ def _last(runs: Runs) -> int:
 
 
 def _local(task: Task, mechanism: Mechanism) -> Choice:
-    channel = numeric_channel(mechanism.name, numeric_parameters(mechanism))
+    channel = channel_of(mechanism)
     if channel.dimension != width(task):
         raise ValueError(f"expected a channel for {width(task)} coordinates, got one for {channel.dimension}")
     if ThresholdGrid.of(mechanism) is not None and mechanism.get("threshold") != 1:

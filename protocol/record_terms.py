@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from protocol.codec import encode_task, identity
 from protocol.grid import exponent
 from protocol.messages import Mechanism, Task
+from protocol.numeric import numeric_channel
+from protocol.numeric.channel import NumericChannel
 from protocol.privacy import Unit
 from protocol.threshold_grid import NAMES, ThresholdGrid
 from protocol.trust import Trust
@@ -153,9 +156,14 @@ def width(task: Task) -> int:
     return task.problem.dimension + (task.trust is Trust.CENTRAL and task.menu[0].get("counted") is not None)
 
 
-def numeric_parameters(mechanism: Mechanism) -> dict[str, Decimal]:
-    """The parameters that a local mechanism's channel is built from: all but what values are, and how bounded."""
-    return {name: value for name, value in mechanism.parameters if name not in (*FLAGS, *NAMES)}
+@lru_cache(maxsize=256)
+def channel_of(mechanism: Mechanism) -> NumericChannel:
+    """The channel of a local mechanism, built from all of its parameters but what values are, and how bounded.
+
+    Raises ValueError.
+    """
+    given = {name: value for name, value in mechanism.parameters if name not in (*FLAGS, *NAMES)}
+    return numeric_channel(mechanism.name, given)
 
 
 def run_of(task: Task) -> bytes | None:

@@ -5,16 +5,9 @@ from numpy.typing import NDArray
 
 from protocol.grid import to_integers
 from protocol.messages import Kind, Mechanism, Report, Task
-from protocol.numeric import numeric_channel
-from protocol.numeric.channel import NumericChannel
-from protocol.record_terms import L2, LARGEST, ROWS, Bounded, numeric_parameters, width
+from protocol.record_terms import L2, LARGEST, ROWS, Bounded, channel_of, width
 from protocol.threshold_grid import ThresholdGrid
 from protocol.trust import Trust
-
-
-def channel_of(mechanism: Mechanism) -> NumericChannel:
-    """The channel that contributions of a local task go through. Raises ValueError."""
-    return numeric_channel(mechanism.name, numeric_parameters(mechanism))
 
 
 def payload_kind(task: Task, mechanism: Mechanism) -> Kind:

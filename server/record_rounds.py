@@ -30,10 +30,10 @@ def play_records(study: Study, cell: Cell, ask: Ask, server: Server, check: Chec
     plain = [arm for arm in study.arms if arm.trust is None]
     runs = [_Run.begin(study, cell, server, arm, level) for arm in study.arms for level in levels(study, arm)]
     while waiting := [run for run in runs if run.found is None]:
-        sent = {encode_task(task): task for run in waiting for task in run.asked}
+        sent = {raw: task for run in waiting for raw, task in run.asked}
         answers = dict(zip(sent, listen(list(sent.values()), ask, check).values(), strict=True))
         for run in waiting:
-            run.go_on([answers[encode_task(task)] for task in run.asked])
+            run.go_on([answers[raw] for raw, _ in run.asked])
     for repetition in range(cell.first_repetition, cell.first_repetition + cell.repetitions):
         yield from (trivial(arm, cell.n, repetition, study.problem) for arm in plain)
         for run in runs:
@@ -57,7 +57,7 @@ class _Run:
 
     room: Room
     steps: Steps
-    asked: list[Task]
+    asked: list[tuple[bytes, Task]]
     found: Found | None = None
     coins: Coins | None = None
     notes: dict[str, None] = field(default_factory=dict)
@@ -96,7 +96,8 @@ class _Run:
             self.found = stopped.value
 
     def _ask(self, tasks: list[Task]) -> None:
-        self.asked = [of_curator(task, self.room.server.curator_name) for task in tasks]
+        named = [of_curator(task, self.room.server.curator_name) for task in tasks]
+        self.asked = [(encode_task(task), task) for task in named]
 
     def outcomes(self, repetition: int) -> Iterator[Outcome]:
         """The outcome of a repetition; a pure claim is repeated for every delta of the grid."""

@@ -9,13 +9,12 @@ from protocol.arms import Arm
 from protocol.coins import normal
 from protocol.messages import Task
 from protocol.numeric.coordinates import Coordinates
-from protocol.record_terms import L2, ROWS, SUMS, Bounded
+from protocol.record_terms import L2, ROWS, SUMS, Bounded, channel_of
 from protocol.trust import Trust
 from server.aggregators import AGGREGATORS
 from server.aggregators.base import Options
 from server.algorithms.bounds import central_bound, noise_multiplier
 from server.algorithms.steps import Floats, Room
-from server.collect_records import channel_of
 from server.evidence import Heard
 
 BY_COORDINATE = frozenset({"coordinate-median", "median-of-means", "trimmed-mean"})

@@ -10,10 +10,9 @@ from protocol.messages import Mechanism, Task
 from protocol.numeric.gaussian_noise import GaussianNoise
 from protocol.numeric.spheres import SLACK
 from protocol.record_arms import EXCEEDANCES
-from protocol.record_terms import Bounded
+from protocol.record_terms import Bounded, channel_of
 from protocol.terms import computed_level
 from protocol.trust import Trust
-from server.collect_records import channel_of
 from server.mechanisms import CENTRAL
 from server.mechanisms.discrete_gaussian import up
 from server.mechanisms.rounds import ROUNDS

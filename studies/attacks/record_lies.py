@@ -17,11 +17,10 @@ from protocol.coins import Address, Floats, Stream, uniform, words
 from protocol.grid import truncate
 from protocol.messages import Kind, Refusal, Report, Runs, Task
 from protocol.numeric.channel import NumericChannel
-from protocol.record_terms import Bounded
+from protocol.record_terms import Bounded, channel_of
 from protocol.study import Study
 from protocol.threshold_grid import ThresholdGrid
 from protocol.trust import Trust
-from server.collect_records import channel_of
 from server.listening import Ask
 from studies.attacks.study_file import Liars
 from studies.attacks.vectors import OUTLIER, VECTOR_ATTACKS, Aim, flipped_labels, inside

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from protocol.codec import decode_task
 from protocol.messages import Task
-from protocol.numeric import NUMERIC, numeric_channel
-from protocol.record_terms import L2, SUMS, Bounded, numeric_parameters, squared_sensitivity, width
+from protocol.numeric import NUMERIC
+from protocol.record_terms import L2, SUMS, Bounded, channel_of, squared_sensitivity, width
 from protocol.trust import Trust
 from server.mechanisms.rounds import ROUNDS
 from server.outcome import asked_rows
@@ -37,7 +37,7 @@ def _told(task: Task) -> tuple[float, float, bool] | None:
         noise = ROUNDS[mechanism.name](task.epsilon, task.delta, how.rounds)
         return how.threshold, math.ldexp(noise * moved, task.exponent) / n, how.norm == L2
     if task.trust is Trust.LOCAL and mechanism.name in NUMERIC and mechanism.get("lowest") is None:
-        channel = numeric_channel(mechanism.name, numeric_parameters(mechanism))
+        channel = channel_of(mechanism)
         return channel.bound, math.sqrt(channel.worst_mse / width(task) / n), channel.norm == L2
     return None
 

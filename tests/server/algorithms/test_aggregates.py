@@ -16,8 +16,7 @@ from protocol.aggregates import AGGREGATES
 from protocol.codec import Signed, decode_reply, decode_task, encode_reply, encode_report
 from protocol.coins import Address, Stream, normal, words
 from protocol.messages import Task
-from protocol.numeric import numeric_channel
-from protocol.record_terms import Bounded, bounded, numeric_parameters, run_of
+from protocol.record_terms import Bounded, bounded, channel_of, run_of
 from protocol.strict import StudyError
 from protocol.study import Cell
 from protocol.trust import Trust
@@ -283,7 +282,7 @@ def test_gaussian_reports_over_rounds_are_one_claim_composed_exactly() -> None:
     loaded = local_rounds(asked.append)
     assert [(task.round, task.epsilon, task.delta) for task in asked] == [(t, 1, Decimal("1e-5")) for t in range(4)]
     assert len({run_of(task) for task in asked}) == 1 and run_of(asked[0]) is not None
-    channel: Any = numeric_channel("gaussian", numeric_parameters(asked[0].menu[0]))
+    channel: Any = channel_of(asked[0].menu[0])
     multiplier = channel.stddev / (2 * channel.bound)
     level = exact_epsilon(Decimal("1e-5"), 4, multiplier)
     assert 1 - 1e-6 < level <= 1
