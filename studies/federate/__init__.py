@@ -75,8 +75,9 @@ def main(args: argparse.Namespace) -> int:
     from studies.federate.folder import read_facts
     from studies.federate.rooms import ask, node_files
     from studies.fit.ranking import ranking_note
-    from studies.fit.round import CURATOR, Fit, warnings
+    from studies.fit.round import Fit, warnings
     from studies.fit.show import as_json, show
+    from studies.fit.state import CURATOR
 
     facts = read_facts(Path(args.server))
     request = read_terms(args, facts)

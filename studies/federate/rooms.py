@@ -25,7 +25,7 @@ from server.outcome import Outcome
 from server.outcome_record import decode
 from server.release import ReleaseLedger
 from studies.federate.caps import check_caps
-from studies.fit.round import CURATOR
+from studies.fit.state import CURATOR
 from studies.flower.nodes import start_node_files
 from studies.flower.processes import FlowerFailed, Processes, private_home
 from studies.flower.stage import stage, toml

@@ -5,7 +5,6 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
-from protocol import strict
 from protocol.decimals import decimal, delta, epsilon
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
@@ -21,6 +20,7 @@ from studies.holder_file import (
     tell,
     wanted,
 )
+from studies.own_flags import seed_of, state_of
 from studies.terminal import printable
 
 EXAMPLES = f"""\
@@ -125,9 +125,9 @@ def read_request(args: argparse.Namespace) -> Request:
             delta=_delta(args.delta) if trust is Trust.CENTRAL or args.compare else None,
             bound=_bound(args.bound),
             estimator=args.estimator or WAYS[trust][1][0],
-            state=_state(args.state),
+            state=state_of(args.state),
             public=args.public_data,
-            seed=None if args.seed is None else _seed(args.seed),
+            seed=None if args.seed is None else seed_of(args.seed),
             ties=ties,
             ties_public=args.ties_public,
             unit=unit,
@@ -166,17 +166,3 @@ def _bound(text: str) -> Decimal | str:
     if bound <= 0:
         raise StudyError(f'--bound: expected a number > 0 or "none", got {text!r}')
     return bound
-
-
-def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) < 1 << 128):
-        raise StudyError(f"--seed: expected an integer from 0 to 2^128 - 1, got {text!r}")
-    return int(text)
-
-
-def _state(text: str | None) -> Path:
-    if text is not None:
-        return strict.folder(Path(text).expanduser(), "--state")
-    from platformdirs import user_state_path
-
-    return user_state_path("halftruth")

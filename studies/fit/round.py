@@ -6,27 +6,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from client.labeler import Node, answer
-from client.ledger import DiskLedger
 from client.ledger_view import read_entries
 from client.policy import Policy
 from client.sources.table import Table
-from protocol import strict
 from protocol.codec import encode_task, identity
 from protocol.decimals import decimal
 from protocol.messages import Task
-from protocol.store import FeatureStore
 from protocol.trust import Trust
-from server.curator import Curator, LiveCurator, SimulatedCurator
+from server.curator import LiveCurator
 from server.evidence import Heard, Server
 from server.kinds import KINDS
 from server.listening import listen
 from server.outcome import Outcome, outcomes
-from server.release import ReleaseLedger
 from server.release_file import LedgerError, read_releases
 from server.rounds import options
 from studies.described import Described
@@ -34,10 +29,9 @@ from studies.fit.graph import describe, groups, require_minimiser, top_wins, win
 from studies.fit.labelers import notes
 from studies.fit.ranking import ranking_note
 from studies.fit.request import AUTO, BALL, NONE, Request
-from studies.fit.state import LEDGER, note_file, require_ledger
+from studies.fit.state import CURATOR, note_file
 from studies.fit.task import study_and_task
-
-CURATOR = "curator.sqlite"  # beside the labelers' ledger
+from studies.own_room import own_room
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,27 +92,9 @@ def _parts(request: Request, table: Table, task: Task) -> Iterator[tuple[Node, P
         units=frozenset({request.unit}),
         ties_public=request.ties_public,
     )
-    features = FeatureStore(None)
-    with TemporaryDirectory() as fleeting:
-        state = request.state if request.budgeted else Path(fleeting)
-        strict.make_folder(state, "--state", 0o700)
-        require_ledger(state)
-        ledger = state / LEDGER
-        entropy = "os" if request.seed is None else "addressed"
-        node = Node(table, policy, DiskLedger(ledger), entropy, features, request.seed)
-        with _curator(request, state) as curator:
-            yield node, ledger, Server(features, 0, curator)
-
-
-@contextmanager
-def _curator(request: Request, state: Path) -> Iterator[Curator | None]:
-    if request.trust is not Trust.CENTRAL:
-        yield None
-    elif request.seed is not None:
-        yield SimulatedCurator(request.seed)
-    else:
-        with ReleaseLedger(state / CURATOR) as releases:
-            yield LiveCurator(releases)
+    where = request.state if request.budgeted else None
+    with own_room(table, policy, where, request.trust, request.seed) as room:
+        yield room
 
 
 def _check_release(task: Task, ledger: Path) -> None:

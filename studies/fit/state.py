@@ -11,7 +11,7 @@ from client.sources.ranking_columns import LONG, RankingColumns
 from client.sources.record_table import RecordTable
 from client.sources.table import Table
 
-LEDGER, FILES = "ledger.sqlite", "files.json"
+LEDGER, CURATOR, FILES = "ledger.sqlite", "curator.sqlite", "files.json"
 MOST_NAMED = 3
 Files = dict[str, list[object]]  # path of a file -> how many rows it had, and a hash of whose labels these were about
 

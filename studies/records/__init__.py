@@ -3,12 +3,11 @@
 import argparse
 import sys
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from protocol import strict
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
+from studies.own_flags import seed_of, state_of
 from studies.records.columns import add_record_arguments, decimal_of
 from studies.records.words import in_flags
 from studies.terminal import printable
@@ -136,11 +135,11 @@ def read_request(args: argparse.Namespace, columns: "RecordColumns") -> "Request
         failing = delta(args.delta or "1e-5", "--delta") if needs_delta(arm) else None
         if failing is None and args.delta is not None:
             raise StudyError(f"--delta: the claim of {arm.mechanism} has none: leave it out")
-        seed = None if args.seed is None else _seed(args.seed)
+        seed = None if args.seed is None else seed_of(args.seed)
         tail, moment = _number(args, "tail"), _number(args, "moment")
         if tail is not None and tail > 1:
             raise StudyError(f"--tail: expected v in (0, 1], got {args.tail}: with a variance, say 1")
-        return Request(arm, level, failing, tail, moment, bound, _state(args.state), seed, cut)
+        return Request(arm, level, failing, tail, moment, bound, state_of(args.state), seed, cut)
     except ValueError as error:
         raise StudyError(str(error)) from None
 
@@ -179,17 +178,3 @@ def _number(args: argparse.Namespace, name: str) -> Decimal | None:
     if value <= 0:
         raise StudyError(f"--{name}: expected a number > 0, got {text!r}")
     return value
-
-
-def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) < 1 << 128):
-        raise StudyError(f"--seed: expected an integer from 0 to 2^128 - 1, got {text!r}")
-    return int(text)
-
-
-def _state(text: str | None) -> Path:
-    if text is not None:
-        return strict.folder(Path(text).expanduser(), "--state")
-    from platformdirs import user_state_path
-
-    return user_state_path("halftruth")

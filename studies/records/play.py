@@ -5,28 +5,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from client.labeler import Node, answer
-from client.ledger import DiskLedger
 from client.ledger_view import read_entries
 from client.policy import Policy
 from client.sources.record_table import RecordTable
-from protocol import strict
 from protocol.privacy import Unit
 from protocol.record_law import RecordLaw
-from protocol.store import FeatureStore
 from protocol.study import Cell, Grid, Study
-from protocol.trust import Trust
-from server.curator import Curator, LiveCurator, SimulatedCurator
 from server.evidence import Server
 from server.outcome import Outcome
-from server.release import ReleaseLedger
 from server.rounds import play
-from studies.fit.round import CURATOR
-from studies.fit.state import LEDGER, note_records, require_ledger
+from studies.fit.state import note_records
+from studies.own_room import own_room
 from studies.records.request import Request, problem_of
 from studies.records.told import accuracy
 
@@ -94,27 +87,9 @@ def _parts(request: Request, table: RecordTable) -> Iterator[tuple[Node, Path, S
     policy = Policy(
         trusts=frozenset({request.trust}), max_epsilon=request.epsilon, units=frozenset({table.columns.unit})
     )
-    features = FeatureStore(None)
-    with TemporaryDirectory() as fleeting:
-        state = request.state if request.budgeted else Path(fleeting)
-        strict.make_folder(state, "--state", 0o700)
-        require_ledger(state)
-        ledger = state / LEDGER
-        entropy = "os" if request.seed is None else "addressed"
-        node = Node(table, policy, DiskLedger(ledger), entropy, features, request.seed)
-        with _curator(request, state) as curator:
-            yield node, ledger, Server(features, 0, curator)
-
-
-@contextmanager
-def _curator(request: Request, state: Path) -> Iterator[Curator | None]:
-    if request.trust is not Trust.CENTRAL:
-        yield None
-    elif request.seed is not None:
-        yield SimulatedCurator(request.seed)
-    else:
-        with ReleaseLedger(state / CURATOR) as releases:
-            yield LiveCurator(releases)
+    where = request.state if request.budgeted else None
+    with own_room(table, policy, where, request.trust, request.seed) as room:
+        yield room
 
 
 def _paid(ledger: Path) -> int:

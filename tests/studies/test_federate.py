@@ -12,7 +12,7 @@ from protocol.strict import StudyError
 from protocol.trust import Trust
 from studies.cli import main
 from studies.federate.folder import read_facts
-from studies.fit.round import CURATOR
+from studies.fit.state import CURATOR
 
 VOTES = """judge,model_a,model_b,winner
 ann-marie,x,y,model_a

@@ -20,8 +20,7 @@ from server.estimators.newton import EstimationError
 from server.mechanisms.gaussian import analytic_noise_multiplier
 from server.release_file import read_releases
 from studies.cli import main
-from studies.fit.round import CURATOR
-from studies.fit.state import LEDGER
+from studies.fit.state import CURATOR, LEDGER
 from studies.records.exact import Flat, flat, loss, minimiser, tail_index
 
 N = 400
