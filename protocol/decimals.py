@@ -1,5 +1,6 @@
 """Privacy parameters as exact decimals: what a person writes, a ledger charges and a message carries is one value."""
 
+import math
 from decimal import Decimal, Inexact, InvalidOperation, localcontext
 
 SMALLEST_EPSILON = Decimal("1e-9")
@@ -55,6 +56,16 @@ def delta(text: str | int | float | Decimal, name: str = "delta") -> Decimal:
     if not 0 < value < 1:
         raise ValueError(f"expected 0 < {name} < 1, got {text}")
     return value
+
+
+def down(value: Decimal) -> float:
+    """The largest double not above a decimal.
+
+    >>> Decimal(down(Decimal("0.1"))) <= Decimal("0.1")
+    True
+    """
+    nearest = float(value)
+    return math.nextafter(nearest, -math.inf) if Decimal(nearest) > value else nearest
 
 
 def add(left: Decimal, right: Decimal) -> Decimal:

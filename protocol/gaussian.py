@@ -22,7 +22,7 @@ def epsilon_float(epsilon: Decimal) -> float:
     """
     if decimals.epsilon(_exact(epsilon, "epsilon")) > LARGEST_EPSILON:
         raise ValueError(f"expected epsilon <= {LARGEST_EPSILON}, got {epsilon}: it would protect nobody")
-    return _floor(epsilon)
+    return decimals.down(epsilon)
 
 
 def delta_float(delta: Decimal) -> float:
@@ -32,7 +32,7 @@ def delta_float(delta: Decimal) -> float:
     """
     if decimals.delta(_exact(delta, "delta")) < SMALLEST_DELTA:
         raise ValueError(f"expected delta >= {SMALLEST_DELTA}, got {delta}")
-    return _floor(delta)
+    return decimals.down(delta)
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -60,12 +60,6 @@ def _exact(value: Decimal, name: str) -> Decimal:
     if not isinstance(value, Decimal):
         raise TypeError(f"expected {name} as decimal.Decimal, got {type(value).__name__}: doubles are not exact")
     return value
-
-
-def _floor(value: Decimal) -> float:
-    """The largest double not above a decimal."""
-    nearest = float(value)
-    return math.nextafter(nearest, -math.inf) if Decimal(nearest) > value else nearest
 
 
 def _profile(epsilon: float, mu: float) -> tuple[float, float]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.codec import encode_task, identity
+from protocol.decimals import down
 from protocol.grid import exponent
 from protocol.messages import Mechanism, Task
 from protocol.numeric import numeric_channel
@@ -70,12 +71,12 @@ class Bounded:
         if counted and not ("rows" not in given and 0 < counted <= threshold):
             raise ValueError(f"expected 0 < counted <= threshold, of sums, got {counted}")
         return cls(
-            threshold=_down(threshold),
+            threshold=down(threshold),
             norm=norm or (L2 if "l2" in given else LINF),
             shape=TRUNCATE if "truncate" in given else CLIP,
             kind=ROWS if "rows" in given else SUMS,
             rounds=1 if rounds is None else int(rounds),
-            counted=_down(counted),
+            counted=down(counted),
         )
 
 
@@ -195,9 +196,3 @@ def _shortened(known: Floats, bound: float, shape: str) -> Floats:
             return np.where(within, known, 0.0)
         factor = unit * (1 - max(2.0**-40, slack)) / np.maximum(length, 1e-300)
         return np.where(within, known, np.ldexp(finite * factor[:, None], power))
-
-
-def _down(threshold: Decimal) -> float:
-    """The largest double not above a threshold."""
-    nearest = float(threshold)
-    return math.nextafter(nearest, 0.0) if Decimal(nearest) > threshold else nearest

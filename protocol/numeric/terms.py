@@ -1,6 +1,5 @@
 """What a randomiser of numbers is built from: exact decimals, the same on both sides of the border."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
@@ -48,8 +47,7 @@ class NumericTerms:
     @property
     def bound(self) -> float:
         """The threshold as a double, rounded down."""
-        nearest = float(self.threshold)
-        return math.nextafter(nearest, 0) if Decimal(nearest) > self.threshold else nearest
+        return decimals.down(self.threshold)
 
     @property
     def share(self) -> Decimal:
