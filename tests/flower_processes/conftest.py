@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from protocol.runconfig import DEFAULT_STUDY
@@ -142,3 +143,19 @@ def command(small: Path, tmp_path: Path) -> Iterator[Callable[..., Command]]:
     for one in made:
         one.process.kill()  # its guardian ends the others
         one.process.communicate()
+
+
+@pytest.fixture
+def expect_bits(command: Callable[..., Command], tmp_path: Path) -> Callable[[str, str, int], None]:
+    """Expects a study's results over (runtime, clients) to be those of in-process, apart from where they were made."""
+
+    def expect(study: str, runtime: str, clients: int) -> None:
+        path = tmp_path / "study.toml"
+        path.write_text(study, encoding="utf-8")
+        expected = run(load(path), tmp_path / "reference", jobs=1).drop_columns("runtime")
+        started = command("--on", runtime, "--clients", str(clients), study=path)
+        code, words = started.end()
+        assert code == 0, words
+        assert pq.read_table(started.out / "results.parquet").drop_columns("runtime").equals(expected)
+
+    return expect

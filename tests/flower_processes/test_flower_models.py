@@ -1,14 +1,8 @@
 """Top choices and Thurstone's model over real processes: the results of in-process, apart from where they were made."""
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
-
-from studies.load import load
-from studies.run import run
 
 CHOICE_ARMS = "".join(
     f"[[arm]]\ntrust = 'local'\nmechanism = '{mechanism}'\nestimator = '{estimator}'\n"
@@ -49,11 +43,5 @@ grid = {{ n = [150], epsilon = [0.5], delta = [1e-5] }}
 @pytest.mark.slow
 @pytest.mark.parametrize("study", [CHOICES, THURSTONE], ids=["choices", "thurstone"])
 @pytest.mark.parametrize(("runtime", "clients"), [("simulation", 3), ("deployment", 2)])
-def test_the_same_bits(command: Callable[..., Any], tmp_path: Path, study: str, runtime: str, clients: int) -> None:
-    path = tmp_path / "study.toml"
-    path.write_text(study, encoding="utf-8")
-    expected = run(load(path), tmp_path / "reference", jobs=1).drop_columns("runtime")
-    started = command("--on", runtime, "--clients", str(clients), study=path)
-    code, words = started.end()
-    assert code == 0, words
-    assert pq.read_table(started.out / "results.parquet").drop_columns("runtime").equals(expected)
+def test_the_same_bits(expect_bits: Callable[[str, str, int], None], study: str, runtime: str, clients: int) -> None:
+    expect_bits(study, runtime, clients)

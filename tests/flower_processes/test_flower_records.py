@@ -1,15 +1,10 @@
 """Rounds about records over real processes: the results of in-process, apart from where they were made."""
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from studies.flower.measure import measure
-from studies.load import load
-from studies.run import run
 
 MOMENT = "tail = 0.5, moment = 16"
 MEANS = f"""
@@ -42,14 +37,8 @@ arm = [
 @pytest.mark.slow
 @pytest.mark.parametrize("study", [MEANS, DESCENTS], ids=["means", "descents"])
 @pytest.mark.parametrize(("runtime", "clients"), [("simulation", 3), ("deployment", 2)])
-def test_the_same_bits(command: Callable[..., Any], tmp_path: Path, study: str, runtime: str, clients: int) -> None:
-    path = tmp_path / "study.toml"
-    path.write_text(study, encoding="utf-8")
-    expected = run(load(path), tmp_path / "reference", jobs=1).drop_columns("runtime")
-    started = command("--on", runtime, "--clients", str(clients), study=path)
-    code, words = started.end()
-    assert code == 0, words
-    assert pq.read_table(started.out / "results.parquet").drop_columns("runtime").equals(expected)
+def test_the_same_bits(expect_bits: Callable[[str, str, int], None], study: str, runtime: str, clients: int) -> None:
+    expect_bits(study, runtime, clients)
 
 
 @pytest.mark.slow
