@@ -176,7 +176,7 @@ class _Version(argparse.Action):
     """Reading the installed version takes a while: only who asks waits."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from studies.machine import version
+        from protocol.version import version
 
         print(f"halftruth {version()}")
         parser.exit(DONE)

@@ -10,9 +10,9 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from protocol.failure import RunFailed
 from protocol.runconfig import DEADLINE
 from protocol.strict import StudyError
-from studies.failure import RunFailed
 from studies.folder import Folder
 from studies.load import Loaded, load
 from studies.report import tables

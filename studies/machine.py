@@ -6,16 +6,9 @@ from importlib import metadata
 from typing import Any
 
 from protocol.numerics import fingerprint
+from protocol.version import version
 
 LIBRARIES = ("numba", "numpy", "protobuf", "pyarrow", "scipy")
-
-
-def version() -> str:
-    """The installed version of halftruth; "unknown" where the packages are run without being installed."""
-    try:
-        return metadata.version("halftruth")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def describe() -> dict[str, Any]:

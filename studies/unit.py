@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from multiprocessing import connection, parent_process
 from pathlib import Path
 
+from protocol.failure import RunFailed
 from protocol.study import Cell
 from studies.choice_score import scorer
-from studies.failure import RunFailed
 from studies.in_process import run_cell
 from studies.load import Loaded
 from studies.parts import describe_cell, part_path

@@ -4,8 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from protocol.failure import RunFailed
 from protocol.strict import StudyError
-from studies.failure import RunFailed
 
 EXAMPLES = """\
 examples:

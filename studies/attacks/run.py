@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from protocol.failure import RunFailed
 from protocol.strict import StudyError
 from protocol.study import Cell
 from server.evidence import Server
@@ -18,7 +19,6 @@ from studies.attacks.record_lies import RecordAttack
 from studies.attacks.score import rows
 from studies.attacks.study_file import AttackStudy, Liars
 from studies.choice_score import scorer
-from studies.failure import RunFailed
 from studies.in_process import in_process
 from studies.results import tabulate
 from studies.run import Interrupted

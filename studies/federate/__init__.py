@@ -66,10 +66,10 @@ def main(args: argparse.Namespace) -> int:
     from client.ledger_store import LedgerUnavailable
     from client.node_file import NodeFileError
     from client.sources.reading import SourceError
+    from protocol.failure import RunFailed
     from server.estimators.newton import EstimationError
     from server.listening import RoundFailed
     from server.release_file import LedgerError
-    from studies.failure import RunFailed
     from studies.federate.ask import study_and_task
     from studies.federate.caps import advice
     from studies.federate.folder import read_facts

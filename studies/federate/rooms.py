@@ -10,6 +10,11 @@ from pathlib import Path
 
 from client.labeler import answer
 from client.node_file import build, read_node
+from deploy.nodes import start_node_files
+from deploy.processes import FlowerFailed, Processes, private_home
+from deploy.stage import stage, toml
+from deploy.submit import Submission, on_a_connection, on_our_superlink
+from deploy.watch import Records
 from protocol import strict
 from protocol.counting import counted
 from protocol.messages import Task
@@ -26,11 +31,6 @@ from server.outcome_record import decode
 from server.release import ReleaseLedger
 from studies.federate.caps import check_caps
 from studies.fit.state import CURATOR
-from studies.flower.nodes import start_node_files
-from studies.flower.processes import FlowerFailed, Processes, private_home
-from studies.flower.stage import stage, toml
-from studies.flower.submit import Submission, on_a_connection, on_our_superlink
-from studies.flower.watch import Records
 from studies.holder_file import new_ledger
 from studies.terminal import printable
 

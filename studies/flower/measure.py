@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from deploy.ending import PROC, carriers
+from protocol.failure import RunFailed
 from server.delivery import ROUNDS_FILE
-from studies.failure import RunFailed
-from studies.flower.ending import PROC, carriers
 from studies.terminal import print_line, print_table
 
 MARK = "HALFTRUTH_MEASURED"

@@ -11,8 +11,8 @@ from client.record_file import RecordFile
 from client.sources.record_table import RecordTable
 from client.sources.table import Table
 from client.table_file import TableFile
-from studies.flower.ports import HOST, free_port
-from studies.flower.processes import QUIET, FlowerFailed, program
+from deploy.ports import HOST, free_port
+from deploy.processes import QUIET, FlowerFailed, program
 from studies.holder_file import new_ledger, tell
 from studies.records.columns import described
 from studies.terminal import printable

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from deploy.nodes import start_nodes
+from deploy.processes import FlowerFailed, Processes, private_home
+from deploy.stage import stage, toml
+from deploy.submit import Submission, on_a_connection, on_our_superlink
+from deploy.watch import Records
 from protocol.runconfig import DEADLINE, LET_THROUGH, write
 from protocol.strict import StudyError
 from protocol.study import Cell
 from server.outcome_record import decode
 from studies import results
 from studies.choice_score import scorer as scorer_of
-from studies.flower.nodes import start_nodes
-from studies.flower.processes import FlowerFailed, Processes, private_home
-from studies.flower.stage import stage, toml
-from studies.flower.submit import Submission, on_a_connection, on_our_superlink
-from studies.flower.watch import Records
 from studies.folder import Folder, merge, prepare
 from studies.load import Loaded
 from studies.parts import describe_cell, part_path

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from protocol.failure import RunFailed
 from protocol.strict import StudyError
-from studies.failure import RunFailed
 from studies.load import Loaded
 
 EXAMPLES = """\

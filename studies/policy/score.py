@@ -11,6 +11,7 @@ import pyarrow as pa
 from protocol.arms import Arm
 from protocol.coins import Floats
 from protocol.decimals import decimal
+from protocol.failure import RunFailed
 from protocol.features import default_radius, norms
 from protocol.trust import Trust
 from server.estimators.features import Features
@@ -19,7 +20,6 @@ from server.policies import GREEDY, PESSIMISTIC
 from server.policies.choice import Actions
 from server.policies.region import Region, inner, wald_region
 from server.policies.spread import Spread, of_likelihood, of_score
-from studies.failure import RunFailed
 from studies.policy.study_file import PolicyStudy
 from studies.policy.worlds import World
 

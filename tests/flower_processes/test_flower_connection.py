@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from studies.flower.nodes import start_nodes
-from studies.flower.ports import HOST, free_port
-from studies.flower.processes import private_home
-from studies.flower.superlink import wait_until_ready
+from deploy.nodes import start_nodes
+from deploy.ports import HOST, free_port
+from deploy.processes import private_home
+from deploy.superlink import wait_until_ready
 from studies.load import load
 
 Commands = Callable[..., Any]

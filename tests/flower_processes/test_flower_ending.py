@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from studies.flower import ending
-from studies.flower.ending import carriers, end_all
-from studies.flower.ports import free_port, listens
-from studies.flower.processes import FlowerFailed, Signalled, private_home, program
+from deploy import ending
+from deploy.ending import carriers, end_all
+from deploy.ports import free_port, listens
+from deploy.processes import FlowerFailed, Signalled, private_home, program
 
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
 PARENT = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {DEAF!r}], start_new_session=True).wait()"

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from studies.flower import superlink
-from studies.flower.processes import FlowerFailed, private_home
+from deploy import superlink
+from deploy.processes import FlowerFailed, private_home
 
 Commands = Callable[..., Any]
 DEPLOYMENT = ("--on", "deployment", "--clients", "1")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from client.node_file import SyntheticLabels, read_node
+from deploy.nodes import node_toml
 from protocol.trust import Trust
 from studies.cli import main
-from studies.flower.nodes import node_toml
 from studies.load import load
 
 TABLE = """

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from deploy.processes import program
+from deploy.stage import PACKAGES, declared, stage, toml
 from protocol import runconfig
-from studies.flower.processes import program
-from studies.flower.stage import PACKAGES, declared, stage, toml
 from studies.load import load
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ def test_two_stagings_from_folders_of_any_name_are_one_bundle(tmp_path: Path) ->
     shutil.copy(ROOT / "LICENSE", checkout)
     (checkout / "client" / "labels.csv").write_text("a secret")
     (tmp_path / "there").mkdir()
-    code = "import sys; from pathlib import Path; from studies.flower.stage import stage; stage(Path(sys.argv[1]))"
+    code = "import sys; from pathlib import Path; from deploy.stage import stage; stage(Path(sys.argv[1]))"
     subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "there" / "app")],
         cwd=checkout,
@@ -79,7 +79,7 @@ def test_an_installed_wheel_stages_the_same_bundle(tmp_path: Path) -> None:
         (shutil.copytree if (ROOT / package).is_dir() else shutil.copy)(ROOT / package, tmp_path / "source" / package)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
     subprocess.run([*pip, "--target", str(tmp_path / "site"), str(tmp_path / "source")], check=True)
-    code = "import sys; from pathlib import Path; from studies.flower.stage import stage; stage(Path(sys.argv[1]))"
+    code = "import sys; from pathlib import Path; from deploy.stage import stage; stage(Path(sys.argv[1]))"
     subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "there" / "app")],
         cwd=tmp_path,

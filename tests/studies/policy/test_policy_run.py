@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from protocol.failure import RunFailed
 from studies.cli import main
-from studies.failure import RunFailed
 from studies.load import Loaded
 from studies.policy.run import RESULTS, run_policies
 from studies.policy.score import SCHEMA, Judge

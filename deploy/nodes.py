@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deploy.ports import free_port
+from deploy.processes import FlowerFailed, Processes
+from deploy.superlink import ATTEMPTS, wait_until_ready
 from protocol.decimals import canonical
 from protocol.study import Study
-from studies.flower.ports import free_port
-from studies.flower.processes import FlowerFailed, Processes
-from studies.flower.superlink import ATTEMPTS, wait_until_ready
 
 
 def node_toml(study: Study, client: int, clients: int, address: str) -> str:
@@ -90,4 +90,4 @@ def start_node_files(processes: Processes, files: Sequence[Path], address: str) 
 
 def _import_path(processes: Processes) -> str:
     """Where this program was imported from comes first, whatever folder it was started in."""
-    return ":".join([str(Path(__file__).parents[2]), *filter(None, [processes.environment.get("PYTHONPATH")])])
+    return ":".join([str(Path(__file__).parents[1]), *filter(None, [processes.environment.get("PYTHONPATH")])])

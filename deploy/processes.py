@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from studies.failure import RunFailed
-from studies.flower import ending
-from studies.flower.ports import listens
+from deploy import ending
+from deploy.ports import listens
+from protocol.failure import RunFailed
 
 # Nothing is installed, downloaded or reported while a study runs.
 QUIET = {

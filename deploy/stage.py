@@ -9,10 +9,9 @@ from importlib import metadata
 from pathlib import Path
 
 from protocol.runconfig import LET_THROUGH, RunConfig, Scalar
-from studies.machine import version
+from protocol.version import DISTRIBUTION, version
 
 PACKAGES = ("client", "protocol", "server")
-DISTRIBUTION = "halftruth"
 RECIPE = """\
 [project]
 name = "{name}"

@@ -6,11 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from studies.flower.flwr_command import SuperLink
-from studies.flower.nodes import Nodes
-from studies.flower.processes import QUIET, FlowerFailed, Processes
-from studies.flower.superlink import start_superlink
-from studies.flower.watch import Records, follow_folder, follow_log
+from deploy.flwr_command import SuperLink
+from deploy.nodes import Nodes
+from deploy.processes import QUIET, FlowerFailed, Processes
+from deploy.superlink import start_superlink
+from deploy.watch import Records, follow_folder, follow_log
 
 MARGIN = 60.0  # seconds beyond twice the deadline, after which a server that says nothing is given up
 

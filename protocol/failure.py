@@ -1,4 +1,4 @@
-"""What a run raises when it fails: somebody in front of a terminal reads it."""
+"""What a run raises when it fails, on whatever runtime: somebody in front of a terminal reads it."""
 
 
 class RunFailed(RuntimeError):

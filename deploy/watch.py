@@ -7,12 +7,12 @@ import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+from deploy.ending import PROC, carriers
+from deploy.flwr_command import COMPLETED, SuperLink
+from deploy.processes import FlowerFailed, Processes
 from protocol.study import Cell
 from server.delivery import ROUNDS_FILE
 from server.outcome_record import Lines, parse_cell
-from studies.flower.ending import PROC, carriers
-from studies.flower.flwr_command import COMPLETED, SuperLink
-from studies.flower.processes import FlowerFailed, Processes
 
 Records = tuple[Cell, list[str]]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from studies.flower.processes import FlowerFailed, program
+from deploy.processes import FlowerFailed, program
 
 SECONDS = 120.0  # a call takes two on an idle machine
 COMPLETED = "finished:completed"

@@ -3,10 +3,10 @@
 import time
 from pathlib import Path
 
+from deploy.flwr_command import SuperLink
+from deploy.ports import HOST, free_port
+from deploy.processes import FlowerFailed, Processes
 from server import kernel_cache
-from studies.flower.flwr_command import SuperLink
-from studies.flower.ports import HOST, free_port
-from studies.flower.processes import FlowerFailed, Processes
 
 NAME = "private"
 STARTING = 120.0  # seconds; an idle machine takes two

@@ -1,0 +1,1 @@
+"""Real processes: how SuperLink, nodes and runs are started, watched and ended."""
