@@ -1,6 +1,5 @@
 """A file's records cross the border as in a study: one node, one server, and an algorithm of rounds."""
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,20 +19,26 @@ from server.outcome import Outcome
 from server.rounds import play
 from studies.fit.state import note_records
 from studies.own_room import own_room
+from studies.records.facts import RecordFacts, facts_of
 from studies.records.request import Request, problem_of
 from studies.records.told import accuracy
 
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """What came out: an outcome, and how many rows paid in this run; `warnings` and `accuracy` are public."""
+    """What came out: an outcome, with public `warnings` and `accuracy`.
+
+    Of records of one's own, `table` has them, and `charged` says how many rows paid in this run; both are None where
+    records stayed with several nodes, whose ledgers nobody else reads.
+    """
 
     request: Request
-    table: RecordTable
+    facts: RecordFacts
     outcome: Outcome
-    charged: int
     warnings: tuple[str, ...]
     accuracy: str | None = None
+    table: RecordTable | None = None
+    charged: int | None = None
 
 
 def estimate(request: Request, table: RecordTable) -> Estimated:
@@ -43,6 +48,7 @@ def estimate(request: Request, table: RecordTable) -> Estimated:
     Raises StudyError for a claim that cannot be kept, RoundFailed for a refusal, LedgerUnavailable and LedgerError.
     """
     table = replace(table, rows_held=np.arange(len(table.rows_held)))  # a node's file alone is a whole
+    facts = facts_of(table)
     with _parts(request, table) as (node, ledger, server):
         odd = note_records(ledger.parent, table) if request.budgeted else ""
         before, sent = _paid(ledger), list[bytes]()
@@ -51,33 +57,29 @@ def estimate(request: Request, table: RecordTable) -> Estimated:
             sent.extend(raws)
             return [answer(raw, node) for raw in raws]
 
-        (outcome,) = play(
-            study_of(request, table),
-            Cell(len(table.identities), 0, 1),
-            ask,
-            server,
-        )
+        (outcome,) = play(study_of(request, facts), Cell(facts.rows, 0, 1), ask, server)
         charged = _paid(ledger) - before
     warnings = outcome.warnings + ((odd,) if odd else ())
-    return Estimated(request, table, outcome, charged, warnings, accuracy(sent))
+    return Estimated(request, facts, outcome, warnings, accuracy(sent), table, charged)
 
 
-def study_of(request: Request, table: RecordTable) -> Study:
-    """A study of one arm and one cell. Its name covers whose records are asked what: one question has one answer."""
-    columns = table.columns
-    asked = hashlib.sha256(repr(columns).encode() + b"".join(table.identities)).hexdigest()
+def study_of(request: Request, facts: RecordFacts, seed: int = 0) -> Study:
+    """A study of one arm and one cell. Its name covers whose records are asked what: one question has one answer.
+
+    `seed`: of the curator's coins, where another process has to be told.
+    """
     return Study(
-        name=f"records {asked}",
-        seed=0,
+        name=f"records {facts.whose}",
+        seed=seed,
         repetitions=1,
-        problem=problem_of(columns.model, len(columns.names), request.bound),
+        problem=problem_of(facts.model, len(facts.names), request.bound),
         grid=Grid(
-            (len(table.identities),),
+            (facts.rows,),
             () if request.epsilon is None else (request.epsilon,),
             () if request.delta is None else (request.delta,),
         ),
         arms=(request.arm,),
-        records=RecordLaw(per_holder=0 if columns.unit is Unit.HOLDER else 1, tail=request.tail, moment=request.moment),
+        records=RecordLaw(per_holder=0 if facts.unit is Unit.HOLDER else 1, tail=request.tail, moment=request.moment),
     )
 
 

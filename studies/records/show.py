@@ -20,7 +20,7 @@ from studies.terminal import print_line, print_table, printable, rounded_up
 
 def show(found: Estimated) -> None:
     """Print what was estimated. What bounds did to records is told of clear runs alone: it depends on records."""
-    names, outcome = found.table.columns.names, found.outcome
+    names, outcome = found.facts.names, found.outcome
     print_table(("feature", "estimate"), zip(names, map(_number, outcome.theta), strict=True), left=["feature"])
     for text in filter(None, (facts(found), found.accuracy, guarantee(found), cost(found), *clear_notes(found))):
         print_line(printable(text))
@@ -30,11 +30,11 @@ def show(found: Estimated) -> None:
 
 def as_json(found: Estimated) -> str:
     """Everything that `show` shows, as JSON."""
-    outcome, request, columns = found.outcome, found.request, found.table.columns
+    outcome, request, table = found.outcome, found.request, found.table
     claim = outcome.claim
     content = {
         "trust": request.trust.label,
-        "model": columns.model,
+        "model": found.facts.model,
         "mechanism": outcome.arm.mechanism,
         "estimator": outcome.arm.estimator,
         "options": {name: canonical(v) if isinstance(v, Decimal) else v for name, v in outcome.arm.options},
@@ -45,22 +45,22 @@ def as_json(found: Estimated) -> str:
         "coins": outcome.coins,
         "guarantee": guarantee(found),
         "accuracy": found.accuracy,
-        "rows": len(found.table.identities),
-        "dropped": found.table.dropped,
+        "rows": found.facts.rows,
+        "dropped": None if table is None else table.dropped,
         "charged_rows": found.charged if request.budgeted else 0,
-        "state": str(request.state) if request.budgeted else None,
+        "state": str(request.state) if request.budgeted and table is not None else None,
         "hit_boundary": outcome.hit_boundary,
         "warnings": list(found.warnings),
         "notes": list(clear_notes(found)),
-        "estimate": dict(zip(columns.names, map(float, outcome.theta), strict=True)),
+        "estimate": dict(zip(found.facts.names, map(float, outcome.theta), strict=True)),
     }
     return json.dumps(content, indent=2, ensure_ascii=False)
 
 
 def facts(found: Estimated) -> str:
     """Public counts, and how the estimate was made."""
-    unit = found.table.columns.unit.label
-    return f"{counted(len(found.table.identities), unit)}; model {found.table.columns.model}; {found.outcome.arm.name}"
+    about = found.facts
+    return f"{counted(about.rows, about.unit.label)}; model {about.model}; {found.outcome.arm.name}"
 
 
 def guarantee(found: Estimated) -> str:
@@ -83,20 +83,19 @@ def cost(found: Estimated) -> str:
     request = found.request
     if not request.budgeted:
         return "Nothing is charged or kept."
+    if found.charged is None:
+        return "What was paid is in the ledgers of the nodes."
     ledger = request.state / LEDGER
     if not found.charged:
         return f"Nothing charged: these answers were paid for before. Ledger: {ledger}"
-    rounds = ", some of them in several rounds, which add up to the claim" if _often(found) else ""
-    return f"Charged: {counted(found.charged, found.table.columns.unit.label)}{rounds}. Ledger: {ledger}"
-
-
-def _often(found: Estimated) -> bool:
-    return found.charged > len(found.table.identities)
+    often = found.charged > found.facts.rows
+    rounds = ", some of them in several rounds, which add up to the claim" if often else ""
+    return f"Charged: {counted(found.charged, found.facts.unit.label)}{rounds}. Ledger: {ledger}"
 
 
 def clear_notes(found: Estimated) -> tuple[str, ...]:
     """Of a clear run: how heavy the tails are, whether there is a mean at all, what a threshold would cut."""
-    if found.request.trust is not Trust.CLEAR:
+    if found.request.trust is not Trust.CLEAR or found.table is None:
         return ()
     columns, names = found.table.columns, found.table.columns.names
     at = np.zeros(len(names)) if columns.model == "mean" else found.outcome.theta
