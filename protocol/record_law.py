@@ -67,20 +67,21 @@ class RecordLaw:
         }
 
 
-def parse_records(content: Any, problem: Problem) -> RecordLaw:
-    """Read a [records] table. Raises StudyError naming the key."""
-    top = strict.table(content, "records", KEYS, ("features",))
-    if ("noise" in top) != (problem.model == "linear"):
+def parse_records(content: Any, problem: Problem, files: bool = False) -> RecordLaw:
+    """Read a [records] table; with `files` one without a law is about records of files. Raises StudyError."""
+    top = strict.table(content, "records", KEYS, () if files else ("features",))
+    if ("noise" in top) != (problem.model == "linear" and "features" in top):
         raise StudyError('[records] noise: expected a law of it exactly for model = "linear"')
     return _read(top)
 
 
 def _read(top: Mapping[str, Any]) -> RecordLaw:
+    least = 1 if "features" in top else 0
     try:
         return RecordLaw(
-            law=Law.parse(top["features"], "records.features"),
+            law=Law.parse(top["features"], "records.features") if "features" in top else None,
             noise=Law.parse(top["noise"], "records.noise") if "noise" in top else None,
-            per_holder=strict.integer(top.get("per_holder", 1), "[records] per_holder", 1, MOST_PER_HOLDER),
+            per_holder=strict.integer(top.get("per_holder", 1), "[records] per_holder", least, MOST_PER_HOLDER),
             tail=decimal(top["tail"], "tail") if "tail" in top else None,
             moment=decimal(top["moment"], "moment") if "moment" in top else None,
         )

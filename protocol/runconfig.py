@@ -162,7 +162,7 @@ def _study(text: str, design: Design) -> Study:
         content = tomllib.loads(text or DEFAULT_STUDY, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise StudyError(f"[{PLACE}] study: expected TOML, {error}") from None
-    return parse(content, _given(content.get("problem"), design))
+    return parse(content, _given(content.get("problem"), design), files=True)
 
 
 def _given(content: Any, design: Design) -> Problem | None:

@@ -34,8 +34,10 @@ from protocol.study import MOST, Grid, Study
 from protocol.trust import SIGHT, Trust
 
 
-def parse(content: Mapping[str, Any], problem: Problem | None = None) -> Study:
+def parse(content: Mapping[str, Any], problem: Problem | None = None, files: bool = False) -> Study:
     """Read a study from nested tables (a TOML file without `theta`); `problem` replaces features read from a file.
+
+    With `files` records may be those of files, whose law nobody knows.
 
     Raises StudyError that names the place, and for an unknown key the nearest valid one.
     """
@@ -55,18 +57,18 @@ def parse(content: Mapping[str, Any], problem: Problem | None = None) -> Study:
         grid=grid,
         arms=arms,
         population=_population(top["population"]) if "population" in top else None,
-        records=_records(top, asked),
+        records=_records(top, asked, files),
     )
     _check_arms(study)
     return study
 
 
-def _records(top: Mapping[str, Any], problem: Problem) -> RecordLaw | None:
+def _records(top: Mapping[str, Any], problem: Problem, files: bool) -> RecordLaw | None:
     if (problem.kind == "records") != ("records" in top):
         raise StudyError('[records] expected the law of records exactly for kind = "records"')
     if "population" in top and problem.kind == "records":
         raise StudyError("[population] expected none beside records")
-    return parse_records(top["records"], problem) if "records" in top else None
+    return parse_records(top["records"], problem, files) if "records" in top else None
 
 
 def parse_problem(content: Any, design: Any = None, features: str | None = None) -> Problem:

@@ -16,6 +16,7 @@ from protocol.codec import encode_task
 from protocol.messages import Mechanism, Runs, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import Problem
+from protocol.record_law import RecordLaw
 from protocol.runconfig import DEFAULT_STUDY, RunConfig, read, write
 from protocol.strict import StudyError
 from protocol.study import Grid, Study, cells
@@ -121,6 +122,23 @@ def test_a_task_says_more_than_a_study() -> None:
         read(write(replace(study, repetitions=2), task=task))
     with pytest.raises(StudyError, match="under the trust model of its arms"):
         read(write(study, task=replace(task, trust=Trust.CLEAR)))
+
+
+@pytest.mark.parametrize("assumed", [{}, {"tail": Decimal("0.50"), "moment": Decimal("1E+2")}])
+@pytest.mark.parametrize("per_holder", [0, 1])
+def test_records_of_files_have_no_law(per_holder: int, assumed: dict[str, Decimal]) -> None:
+    """Nobody but their holders knows it; a study of one's own has to name one."""
+    problem = Problem(2, "records", False, Decimal(3), kind="records", model="linear")
+    arm = Arm(Trust.CENTRAL, "gaussian", "descent", (("step", Decimal("0.10")), ("threshold", Decimal("1E+2"))))
+    law = RecordLaw(per_holder=per_holder, **assumed)
+    grid = Grid((40,), (Decimal("1.0"),), (Decimal("1E-5"),))
+    study = Study("records abc", 7, 1, problem, grid, (arm,), records=law)
+    config = write(study, clients=3, curator="ledger")
+    again = read(config).study
+    assert again.fingerprint == study.fingerprint and again.records == law
+    assert [cell.n for cell in read(config).missing()] == [40]
+    with pytest.raises(StudyError, match=r"records.*'features'"):
+        parse(tomllib.loads(str(config["study"]), parse_float=Decimal))
 
 
 def test_nothing_said_is_a_small_study_of_all_arms() -> None:
