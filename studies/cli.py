@@ -58,13 +58,15 @@ COMMANDS = (
     (("policy",), "studies.policy", "what a learned reward is worth: a study of policies"),
     (("attack",), "studies.attacks", "what lying labelers do, and what helps: a study of attacks"),
     (("real",), "studies.real", "what privacy costs on real files: studies of those who were kept out"),
+    (("certs",), "studies.flower.certs_command", "certificates for a federation"),
+    (("keys", "new"), "studies.flower.keys_new_command", "a key for a node"),
     (("node",), "studies.flower.node_command", "start a labeler's node of a federation"),
     (("data", "split"), "studies.data_split", "split a file of comparisons over the nodes of a federation"),
     (("plan",), "studies.plan", "how many labels a target error needs, and what privacy costs"),
     (("account",), "studies.account", "what a study's claims cost, by every way of counting"),
     (("ledger", "show"), "studies.ledger_show", "what a ledger has charged or released"),
 )
-GROUPS = {"data": "prepare files", "ledger": "look into a ledger"}
+GROUPS = {"data": "prepare files", "keys": "keys of nodes", "ledger": "look into a ledger"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -125,13 +127,13 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
         default="in-process",
         help="runtime: in-process (default) uses all cores; simulation and deployment are Flower's",
     )
-    parser.add_argument("--clients", metavar="K", type=_count, default=1, help="clients that share the rows (1)")
+    parser.add_argument("--clients", metavar="K", type=count, default=1, help="clients that share the rows (1)")
     parser.add_argument("--superlink", metavar="NAME", help="run on a connection of your Flower configuration")
     parser.add_argument("--deadline", metavar="S", type=seconds, help="seconds for a round; not in-process (600)")
-    parser.add_argument("--jobs", metavar="J", type=_count, help="processes (all cores); in-process only")
+    parser.add_argument("--jobs", metavar="J", type=count, help="processes (all cores); in-process only")
     parser.add_argument("--resume", action="store_true", help="go on where an earlier run stopped")
     parser.add_argument("--overwrite", action="store_true", help="delete earlier results in DIR and start again")
-    parser.add_argument("--block", metavar="N", type=_count, help="repetitions in one unit of work")
+    parser.add_argument("--block", metavar="N", type=count, help="repetitions in one unit of work")
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -147,7 +149,8 @@ def _new(make: Callable[..., argparse.ArgumentParser], *names: str, **options: A
     return make(*names, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """An integer of at least 1, as an argument. Raises argparse.ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected an integer of at least 1, got {text!r}")
     return int(text)
