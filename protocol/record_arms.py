@@ -39,7 +39,7 @@ _CHOSEN = frozenset({"choice_share", "choice_failure", "choice_weight"})
 _RECENTRED = frozenset({"recentre", "recentred_moment"})
 _STEPS = frozenset({"rounds", "step", "curvature", "smoothness", "project"})
 _DESCENT = _STEPS | {"batches", "average", "ridge"}
-_SPARSE = frozenset({"sparsity", "rounds", "step", "project"})
+_SPARSE = _STEPS | {"sparsity", "support"}
 _LOCAL = frozenset({"threshold", "shape", "coordinates"})
 RECORD_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (None, "zero"): Known(models=_MODELS),
@@ -98,7 +98,8 @@ RECORD_OPTIONS: dict[str, OptionRule] = {
     "split": OptionRule(),
     "step": OptionRule(frozenset({"theory"})),
     "steps": OptionRule(),
-    "threshold": OptionRule(frozenset({"adaptive", "bound", "histogram", "mse", "paper", "private"})),
+    "support": OptionRule(),
+    "threshold": OptionRule(frozenset({"adaptive", "bound", "histogram", "mse", "paper", "private", "theory"})),
     "trim": OptionRule(),
 }
 # Rules for a threshold that look at records, at a part of the claim: who knows them.

@@ -8,20 +8,41 @@ from protocol.numeric.coordinates import SCALARS
 from protocol.record_arms import LOOKING
 from protocol.trust import Trust
 
-WHOLE = ("coordinates", "groups", "rounds", "sparsity", "steps")
+WHOLE = ("coordinates", "groups", "rounds", "sparsity", "steps", "support")
+THEOREMS = ("descent", "algorithm-2-convex", "algorithm-2-strong")  # a trusted curator's, of Theorems 6 and 7
 
 
 def sparse_conflict(estimator: Known, mechanism: str, options: Mapping[str, Option], dimension: int) -> str | None:
     """Why an arm does not say what a sparse estimator needs; None where it does, and for other estimators."""
     if "sparsity" not in estimator.options:
         return None
-    sparsity, split = options.get("sparsity"), options.get("split", Decimal("0.5"))
-    if not isinstance(sparsity, Decimal) or not 1 <= sparsity <= dimension:
-        return f"expected a sparsity in 1..{dimension}: how many coordinates are kept"
+    if "support" in options and "sparsity" in options:
+        return "expected a sparsity or a support, not both: how many coordinates are kept follows from the latter"
+    name = "support" if "support" in options else "sparsity"
+    number, split = options.get(name), options.get("split", Decimal("0.5"))
+    if not isinstance(number, Decimal) or not 1 <= number <= dimension:
+        what = "the answer has" if name == "support" else "are kept"
+        return f"expected a {name} in 1..{dimension}: how many coordinates {what}"
     if "split" in options and mechanism != "gumbel-gaussian":
         return "expected no split beside another mechanism than gumbel-gaussian, whose noise has two scales"
     if not (isinstance(split, Decimal) and 0 < split < 1):
         return f"expected a split between 0 and 1, got {split}"
+    return None
+
+
+def constants_conflict(estimator: Known, options: Mapping[str, Option], model: str) -> str | None:
+    """Why the constants that a sparse arm gives do not decide anything, or not enough; None where they do."""
+    if "sparsity" not in estimator.options:
+        return None
+    given = {"curvature", "smoothness"} & set(options)
+    if model == "mean" and (given or "support" in options):
+        return "expected no curvature, smoothness and support of a mean: one step of length 1 is all it needs"
+    if "support" in options and len(given) < 2:
+        return "expected curvature and smoothness beside support: (smoothness / curvature)^2 times it are kept"
+    both = "support" in options or "rounds" not in options
+    used = {"curvature", "smoothness"} if both else {"smoothness"} if "step" not in options else set()
+    if given - used:
+        return f"expected no {' and no '.join(sorted(given - used))} where nothing uses them: rounds or step are said"
     return None
 
 
@@ -41,7 +62,10 @@ def unused_conflict(
 ) -> str | None:
     """Why an option of an arm about records would not be acted on; None where all are."""
     rule, coordinates = options.get("threshold"), options.get("coordinates")
-    if isinstance(rule, str) and rule not in LOOKING:
+    if rule == "theory" and trust is Trust.CENTRAL:
+        if estimator not in THEOREMS:
+            return f"expected another threshold than 'theory', which is that of descents: {', '.join(THEOREMS)}"
+    elif isinstance(rule, str) and rule not in LOOKING:
         if trust is Trust.CLEAR or estimator.startswith("algorithm-"):
             return f"expected a number as threshold, got {rule!r}: there are no rules here"
         if trust is Trust.LOCAL and rule != "mse":
@@ -68,7 +92,7 @@ def theory_conflict(trust: Trust | None, estimator: Known, options: Mapping[str,
         return "expected a number of rounds beside a threshold that is chosen by looking"
     if "rounds" in theory and not ball:
         return "expected a bound in [problem] for rounds = 'theory', which takes the ball's diameter from it"
-    if not theory and (strength or smoothness):
+    if not theory and (strength or smoothness) and "sparsity" not in estimator.options:
         return "expected rounds = 'theory' or step = 'theory' beside curvature and smoothness: nothing else uses them"
     if isinstance(strength, Decimal) and isinstance(smoothness, Decimal) and strength > smoothness:
         return f"expected curvature <= smoothness, got {strength} > {smoothness}"

@@ -10,6 +10,7 @@ from protocol.arms import Arm, Option, OptionRule
 from protocol.problem import Problem
 from protocol.record_arms import PRINTED, RECORD_ESTIMATORS, RECORD_OPTIONS, is_pure, record_mechanisms
 from protocol.record_conflicts import (
+    constants_conflict,
     looking_conflict,
     record_conflict,
     sparse_conflict,
@@ -44,6 +45,7 @@ def record_arm(content: Any, place: str, problem: Problem, read: Read) -> Arm:
     reason = reason or sparse_conflict(known[estimator], mechanism, options, problem.dimension)
     reason = reason or unused_conflict(trust, estimator, mechanism, options, problem.dimension)
     reason = reason or theory_conflict(trust, known[estimator], options, problem.bound is not None)
+    reason = reason or constants_conflict(known[estimator], options, problem.model)
     reason = reason or looking_conflict(trust, estimator, options) or aggregate_conflict(trust, estimator, options)
     if reason:
         raise StudyError(f"[{place}] {reason}")
@@ -55,7 +57,7 @@ def record_arm(content: Any, place: str, problem: Problem, read: Read) -> Arm:
 
 def needs_moment(arm: Arm) -> bool:
     """Whether a claim's threshold, or its number of rounds, follows from a tail and a moment."""
-    rule = arm.get("threshold") in (None, "bound", "mse", "paper")
+    rule = arm.get("threshold") in (None, "bound", "mse", "paper", "theory")
     return arm.trust in (Trust.LOCAL, Trust.CENTRAL) and (rule or arm.get("rounds") == "theory")
 
 

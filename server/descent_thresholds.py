@@ -17,6 +17,20 @@ class Descent:
     gradient_error: float | None = None
 
 
+def theorem_threshold(moment: float, tail: float, n: int, epsilon: float, dimension: int, rounds: int = 1) -> float:
+    """tau = (u epsilon n / (d^(3/2) sqrt(T)))^(1/(1+v)) of Theorem 7, over T rounds; with T = 1 that of Theorem 6.
+
+    As printed, with the whole epsilon; up to constants and logarithms. Raises ValueError for what is not positive.
+    Source: Tao, Wu, Cheng, Wang 2022, Theorems 6 and 7.
+
+    >>> theorem_threshold(16.0, 1.0, 400, 1.0, 1), theorem_threshold(16.0, 1.0, 400, 1.0, 1, 16)
+    (80.0, 40.0)
+    """
+    bias_constant("truncate", tail)
+    positive(moment=moment, n=n, epsilon=epsilon, dimension=dimension, rounds=rounds)
+    return float((moment * epsilon * n / (dimension**1.5 * math.sqrt(rounds))) ** (1 / (1 + tail)))
+
+
 def convex_descent(
     moment: float, tail: float, n: int, epsilon: float, dimension: int, gradient_norm: float, diameter: float
 ) -> Descent:
@@ -25,9 +39,8 @@ def convex_descent(
     R = `gradient_norm`, step = diameter / (R sqrt(T)); T is rounded down, and at least 1. Up to constants and
     logarithms. Raises ValueError for a constant that is not positive. Source: Tao, Wu, Cheng, Wang 2022, Theorem 6.
     """
-    bias_constant("truncate", tail)
-    positive(moment=moment, n=n, epsilon=epsilon, dimension=dimension, gradient_norm=gradient_norm, diameter=diameter)
-    threshold = float((moment * epsilon * n / dimension**1.5) ** (1 / (1 + tail)))
+    positive(gradient_norm=gradient_norm, diameter=diameter)
+    threshold = theorem_threshold(moment, tail, n, epsilon, dimension)
     rounds = max(1, math.floor((gradient_norm * epsilon * n / (threshold * dimension**2)) ** 2))
     return Descent(threshold, rounds, diameter / (gradient_norm * math.sqrt(rounds)))
 
@@ -87,8 +100,8 @@ def strong_descent(
             raise ValueError(f"expected at least a record a round, got {n} for {rounds} rounds")
         batch, each = n // rounds, failure / rounds
         groups = groups_count(dimension, each, batch)
-        printed = float((moment * epsilon * n / (dimension**1.5 * math.sqrt(rounds))) ** (1 / (1 + tail)))
-        tau = printed if paper else group_threshold(moment, tail, batch, epsilon, delta, dimension, groups)
+        tau = group_threshold(moment, tail, batch, epsilon, delta, dimension, groups)
+        tau = theorem_threshold(moment, tail, n, epsilon, dimension, rounds) if paper else tau
         noise = math.sqrt(8 * dimension * math.log(1.25 / limit)) / (epsilon * (batch // groups))
         return tau, group_error_bound(tau, moment, tail, batch // groups, dimension, noise, each)
 

@@ -16,7 +16,7 @@ from server.algorithms.local import local_task
 from server.algorithms.mean import group_means, noisy_median, printed_bound
 from server.algorithms.projections import PROJECTIONS
 from server.algorithms.steps import Floats, Found, Room, Steps
-from server.algorithms.theory import rounds_of, step_of
+from server.algorithms.theory import bounded_by_theory, rounds_of, step_of
 from server.thresholds import groups_count
 
 ON_BOUNDARY = 1 - 1e-9
@@ -37,6 +37,7 @@ def descent(room: Room) -> Steps:
     docs/HEAVY_TAILS.md.
     """
     rounds = rounds_of(room)
+    room = bounded_by_theory(room, rounds)
     usual = "all" if room.arm.trust in (Trust.CENTRAL, Trust.CLEAR) else "disjoint"
     everyone = room.word("batches", usual) == "all"
     cut = [range(room.n)] * rounds if everyone else _batches(room, rounds)
@@ -70,6 +71,7 @@ def algorithm_2_strong(room: Room) -> Steps:
 
 
 def _printed(room: Room, batches: list[range], rounds: int, average: str) -> Steps:
+    room = bounded_by_theory(room, len(batches))
     path = Path(room, len(batches))
     for t, batch in enumerate(batches):
         count = groups_count(room.dimension, FAILURE, len(batch))

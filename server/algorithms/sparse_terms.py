@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,24 +60,45 @@ class Terms:
 def terms_of(room: Room) -> Terms:
     """The arm's, or 2 / (3 gamma) and (gamma / mu) log(n) / (2 log 3) steps, which leave 1/sqrt(n) of the start.
 
-    A mean needs one step of length 1. Raises StudyError where neither the arm nor the law of features says.
-    Source: Tao, Wu, Cheng, Wang 2022, Algorithm 5 and Theorem 10.
+    gamma and mu are the arm's smoothness and curvature, or follow from the law of features; with a `support` of s*,
+    ceil((gamma / mu)^2 s*) coordinates are kept, or all. A mean needs one step of length 1.
+    Raises StudyError where neither the arm nor the law of features says.
+    Source: Tao, Wu, Cheng, Wang 2022, Algorithm 5 and Theorem 10; the constant 1 of s is ours.
     """
-    sparsity, step, rounds = room.whole("sparsity", 1), room.arm.get("step"), room.whole("rounds", 0)
+    sparsity, step, rounds = _kept(room), room.arm.get("step"), room.whole("rounds", 0)
     if room.study.problem.model == "mean":
         return Terms(sparsity, step if isinstance(step, Decimal) else Decimal(1), rounds or 1)
     if isinstance(step, Decimal) and rounds:
         return Terms(sparsity, step, rounds)
-    law = room.study.records
-    if law is None:
-        raise StudyError(f"{room.arm.name}: expected a step and rounds: nothing is known of these features")
-    try:
-        found = restricted_curvature(room.study.problem.model, law.features, min(2 * sparsity, room.dimension))
-    except ValueError as error:
-        raise StudyError(f"{room.arm.name}: expected a step and rounds: {error}") from None
+    found = _constants(room, sparsity, both=not rounds)
     usual = Decimal(repr(rounded(2 / (3 * found.smoothness))))
     count = math.ceil(found.smoothness / found.strength * math.log(max(room.n, 2)) / (2 * math.log(3)))
     return Terms(sparsity, step if isinstance(step, Decimal) else usual, rounds or count)
+
+
+def _kept(room: Room) -> int:
+    """How many coordinates are kept, as the arm says, or as its support and its constants do, in exact numbers."""
+    support, gamma, mu = (room.arm.get(name) for name in ("support", "smoothness", "curvature"))
+    if isinstance(support, Decimal) and isinstance(gamma, Decimal) and isinstance(mu, Decimal):
+        return min(room.dimension, math.ceil((Fraction(gamma) / Fraction(mu)) ** 2 * Fraction(support)))
+    return room.whole("sparsity", 1)
+
+
+def _constants(room: Room, sparsity: int, both: bool) -> Curvature:
+    """The arm's constants, the law's in 2s coordinates for what it does not say; `both`: not the smoothness alone."""
+    strength, smoothness, law = room.number("curvature", 0.0), room.number("smoothness", 0.0), room.study.records
+    if not smoothness or (both and not strength):
+        asked = "a step and rounds, or curvature and smoothness"
+        if law is None:
+            raise StudyError(f"{room.arm.name}: expected {asked}: nothing is known of these features")
+        try:
+            found = restricted_curvature(room.study.problem.model, law.features, min(2 * sparsity, room.dimension))
+        except ValueError as error:
+            raise StudyError(f"{room.arm.name}: expected {asked}: {error}") from None
+        strength, smoothness = strength or found.strength, smoothness or found.smoothness
+    if strength > smoothness:
+        raise StudyError(f"{room.arm.name}: expected curvature <= smoothness, got {strength:g} > {smoothness:g}")
+    return Curvature(strength or smoothness, smoothness)
 
 
 def batches(room: Room, rows: range, rounds: int) -> list[range]:

@@ -1,12 +1,16 @@
-"""How many rounds a descent has and how long its steps are, as the arm says or as the theorems do."""
+"""How many rounds a descent has, how long its steps are and where it bounds, as the arm says or as the theorems do."""
 
-from protocol.record_terms import MOST_ROUNDS
+from dataclasses import replace
+
+from protocol.decimals import decimal
+from protocol.record_terms import L2, LINF, MOST_ROUNDS
 from protocol.strict import StudyError
 from protocol.trust import Trust
+from server.algorithms.aggregates import clips_around
 from server.algorithms.bounds import FAILURE, assumed, rounded
 from server.algorithms.sparse_terms import Curvature, restricted_curvature
 from server.algorithms.steps import Room
-from server.descent_thresholds import convex_descent, strong_descent
+from server.descent_thresholds import convex_descent, strong_descent, theorem_threshold
 
 ROUNDS = 20
 THEORY = "theory"
@@ -47,6 +51,24 @@ def step_of(room: Room, rounds: int) -> float:
         return room.number("step", 1.0)
     found = curvature_of(room)
     return rounded(1 / (found.strength + found.smoothness) if strongly(room) else 1 / (found.smoothness * rounds**0.5))
+
+
+def bounded_by_theory(room: Room, rounds: int) -> Room:
+    """The room itself; where its arm's threshold is "theory", one whose threshold is the number that this stands for.
+
+    tau of Theorem 7 where batches are disjoint, over T = `rounds` of them, else of Theorem 6; times sqrt(d) where the
+    length is bounded. Raises StudyError where nothing is known of the tail.
+    Source: Tao, Wu, Cheng, Wang 2022, Theorems 6 and 7.
+    """
+    if room.word("threshold", "") != THEORY:
+        return room
+    assert room.epsilon is not None
+    over = rounds if strongly(room) else 1
+    threshold = theorem_threshold(*assumed(room), room.n, float(room.epsilon), room.dimension, over)
+    length = clips_around(room) or room.word("norm", LINF) == L2
+    number = decimal(rounded(threshold * (room.dimension**0.5 if length else 1.0)), "threshold")
+    options = tuple((name, number if name == "threshold" else value) for name, value in room.arm.options)
+    return replace(room, arm=replace(room.arm, options=options))
 
 
 def strongly(room: Room) -> bool:

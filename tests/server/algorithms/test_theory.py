@@ -93,6 +93,32 @@ def test_what_an_arm_says_goes_before_what_the_law_says() -> None:
     assert (mean.strength, mean.smoothness) == (1, 1)
 
 
+@pytest.mark.parametrize("arm", [CONVEX, STRONG, DESCENT, DESCENT | {"batches": "disjoint"}])
+def test_thresholds_of_the_theorems_as_printed(arm: dict[str, Any]) -> None:
+    """(u epsilon n / (d^(3/2) sqrt(T)))^(1/(1+v)), by hand; T is 1 in Theorem 6, whatever the rounds are."""
+    said = arm | {"threshold": "theory", "rounds": 4, "step": Decimal("0.1")}
+    by_hand = {over: (16 * N / (2**1.5 * over**0.5)) ** (2 / 3) for over in (1, 4)}
+    over = 4 if arm["estimator"] == "algorithm-2-strong" or "batches" in arm else 1
+    tasks = asked(study(said))
+    assert {task.round for task in tasks} == {0, 1, 2, 3}
+    for task in tasks:
+        assert float(task.menu[0].get("threshold") or 0) == pytest.approx(by_hand[over], rel=1e-11)
+
+
+def test_rounds_and_threshold_of_a_theorem_go_together() -> None:
+    loaded = study(CONVEX | {"threshold": "theory"})
+    theorem = convex_descent(16, 0.5, N, 1, 2, 1.75 * 4, 4)
+    tasks = asked(loaded)
+    assert {task.round for task in tasks} == set(range(theorem.rounds))
+    assert float(tasks[0].menu[0].get("threshold") or 0) == pytest.approx(theorem.threshold, rel=1e-11)
+
+
+def test_a_length_is_bounded_at_root_d_times_the_threshold_of_a_coordinate() -> None:
+    tasks = asked(study(DESCENT | {"threshold": "theory", "rounds": 2, "norm": "l2"}))
+    expected = (16 * N / 2**1.5) ** (2 / 3) * math.sqrt(2)
+    assert float(tasks[0].menu[0].get("threshold") or 0) == pytest.approx(expected, rel=1e-11)
+
+
 @pytest.mark.parametrize("arm", [CONVEX, STRONG])
 def test_a_threshold_can_be_given(arm: dict[str, Any]) -> None:
     tasks = asked(study(arm | {"threshold": Decimal("2.5"), "rounds": 2, "step": Decimal("0.1")}))
@@ -108,6 +134,12 @@ def test_a_threshold_can_be_given(arm: dict[str, Any]) -> None:
         (DESCENT | {"curvature": 2, "smoothness": 1}, "curvature <= smoothness"),
         (DESCENT | {"estimator": "hard-thresholding", "sparsity": 1}, "no rounds and no step"),
         (CONVEX | {"threshold": "mse"}, "number as threshold"),
+        (DESCENT | {"trust": "local", "rounds": 5, "threshold": "theory"}, "where holders randomise"),
+        ({"trust": "central", "estimator": "algorithm-5", "sparsity": 1, "threshold": "theory"}, "unknown key"),
+        (
+            {"trust": "central", "estimator": "hard-thresholding", "sparsity": 1, "threshold": "theory"},
+            "that of descents",
+        ),
     ],
 )
 def test_what_theory_does_not_cover_is_refused_when_read(arm: dict[str, Any], reason: str) -> None:
