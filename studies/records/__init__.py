@@ -14,6 +14,7 @@ from studies.terminal import printable
 
 if TYPE_CHECKING:  # a command's --help need not wait for numpy
     from client.sources.record_columns import RecordColumns
+    from studies.records.facts import RecordFacts
     from studies.records.request import Request
 
 MODELS = ("mean", "linear", "logistic")
@@ -69,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="randomiser or noise (local: piecewise, or duchi below 0.5; central: gaussian)",
     )
     parser.add_argument("--bound", metavar="R", help="estimates of norm at most R")
-    _add_options(parser)
+    add_options(parser)
     parser.add_argument("--state", metavar="DIR", help="folder of the ledgers (the user's state folder)")
     parser.add_argument("--public-data", action="store_true", help="the records are no secret: allows addressed coins")
     parser.add_argument("--coins", choices=["os", "addressed"], default="os", help="addressed: the same at every run")
@@ -78,7 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_record_arguments(parser)
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The flags of what estimators have options for."""
     group = parser.add_argument_group("options of algorithms", "docs/RECORDS.md says which algorithm has which")
     for name, text in OPTIONS.items():
         group.add_argument(f"--{name}", metavar=name[0].upper(), help=text)
@@ -121,15 +123,15 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def read_request(args: argparse.Namespace, columns: "RecordColumns") -> "Request":
-    """The flags as one checked request. Raises StudyError where they do not fit together."""
+def read_request(args: argparse.Namespace, about: "RecordColumns | RecordFacts") -> "Request":
+    """The flags as one checked request, of a model and its coordinates. Raises StudyError where they do not fit."""
     from protocol.decimals import delta, epsilon
     from studies.records.request import Request, arm_of, needs_delta, problem_of
 
     trust = Trust.parse(args.trust)
     _refuse_unfitting(args, trust)
     bound, cut = _number(args, "bound"), _number(args, "threshold") if trust is Trust.CLEAR else None
-    problem = problem_of(columns.model, len(columns.names), bound)
+    problem = problem_of(about.model, len(about.names), bound)
     try:
         level = None if trust is Trust.CLEAR else epsilon(args.epsilon, "--epsilon")
         arm = arm_of(_arm(args, trust, level, problem.dimension), "arm", problem)

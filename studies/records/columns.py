@@ -15,26 +15,28 @@ if TYPE_CHECKING:  # a command's --help need not wait for numpy
     from client.sources.record_table import RecordTable
 
 MOST_SHOWN = 20
+REFUSE = "refuse"
 UNITS = (Unit.RECORD.label, Unit.HOLDER.label)
 
 
-def add_record_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags that say which column is which."""
-    group = parser.add_argument_group("columns")
+def add_record_arguments(parser: argparse.ArgumentParser, alone: bool = True) -> None:
+    """Flags that say which column is which; not `alone`, beside those of other kinds of files, which say the unit."""
+    group = parser.add_argument_group("columns" if alone else "columns of records")
     group.add_argument(
         "--columns",
         metavar="NAMES",
-        required=True,
+        required=alone,
         help="features, NAME,NAME; NAME=TEXT is 1 at TEXT, else 0; NAME* all that begin so",
     )
     group.add_argument("--response", metavar="NAME", help="what linear and logistic models explain; NAME=TEXT as above")
     group.add_argument("--id", metavar="NAME", help="what names a record, in every file: claims for records need it")
     group.add_argument("--holder", metavar="NAME", help="whose a record is")
-    group.add_argument("--unit", choices=UNITS, default=UNITS[0], help="what a claim protects, and one row is (record)")
+    if alone:
+        group.add_argument("--unit", choices=UNITS, default=UNITS[0], help="what a claim protects, one row (record)")
     group.add_argument(
         "--missing",
         metavar="WHAT",
-        default="refuse",
+        default=REFUSE,
         help="empty cells: refuse (default), drop-public (which records have some is no secret), or zero, of features",
     )
     group.add_argument("--intercept", action="store_true", help="add a feature that is 1")
