@@ -8,8 +8,8 @@ from flwr.app import Array, ArrayRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from client.labeler import answer
-from client.node import node_of
-from protocol.codec import decode_bundle, encode_bundle, encode_refusal, identity
+from client.node import keys_of, node_of
+from protocol.codec import decode_tasks, encode_bundle, encode_refusal, identity, sign_reply
 from protocol.messages import Code, Refusal
 from protocol.runconfig import BUNDLE_ARRAY, BUNDLE_RECORD
 
@@ -21,17 +21,27 @@ _log = logging.getLogger("halftruth.client")
 def query(message: Message, context: Context) -> Message:
     """Replies to the tasks of a bundle, in their order; never raises, since Flower sends an exception's text.
 
-    A node that cannot be built refuses every task with one code, and bytes that are no bundle get an empty bundle.
+    A node that cannot be built refuses every task with one code, and so does one that answers another server's key;
+    bytes that are no bundle get an empty bundle. Reports are signed where the node has a key.
     """
     tasks: list[bytes] = []
     try:
-        tasks = decode_bundle(_bytes(message))
+        tasks, signature = decode_tasks(_bytes(message))
+        keys = keys_of(context.node_config)
+        if keys.vouched is not None and not keys.vouched(tasks, signature):
+            _log.warning("refused %d tasks: not signed by the server's key", len(tasks))
+            return _reply(_refused(tasks, Code.NOT_SIGNED), message)
         node = node_of(context.node_config, context.run_config)
-        return _reply([answer(raw, node) for raw in tasks], message)
+        replies = [answer(raw, node) for raw in tasks]
+        return _reply([sign_reply(raw, keys.sign) for raw in replies] if keys.sign else replies, message)
     except Exception as error:  # its text could hold a label: it is neither sent nor logged
         frame = traceback.extract_tb(error.__traceback__)[-1]
         _log.warning("no answer: %s at %s:%s", type(error).__name__, frame.filename, frame.lineno)
-        return _reply([encode_refusal(Refusal(identity(raw), Code.INTERNAL)) for raw in tasks], message)
+        return _reply(_refused(tasks, Code.INTERNAL), message)
+
+
+def _refused(tasks: list[bytes], code: Code) -> list[bytes]:
+    return [encode_refusal(Refusal(identity(raw), code)) for raw in tasks]
 
 
 def _bytes(message: Message) -> bytes:

@@ -18,7 +18,7 @@ from client.payloads import Asked
 from client.policy import Policy
 from client.record_choice import execute, understand_records
 from client.record_payloads import AskedRecords
-from client.rows import Rows, answerable, check_groups
+from client.rows import Rows, answerable, check_groups, group_size
 from client.sources import Facts, ProblemUnknown, RecordSource, Source
 from protocol.codec import decode_task, encode_refusal, encode_reply, encode_report, identity
 from protocol.errors import WireError
@@ -144,6 +144,8 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
         raise NotMine("expected a task about at least one row of this client, and not more than a message holds")
     check_groups(task, node.source, rows)
     facts = node.source.facts(rows)
+    if task.trust is Trust.CENTRAL and group_size(task, facts, rows) < node.policy.least_group:
+        raise _Refused(Code.GROUP_TOO_SMALL)
     possible = allowed(task, choices, node.policy, node.source, facts, rows)
     draws = partial(node.draws, task)
     asked = [_asked(task, choice, rows, node, draws) for choice in choices]

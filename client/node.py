@@ -7,6 +7,7 @@ from pathlib import Path
 from client.labeler import Node
 from client.ledger import MemoryLedger
 from client.policy import Policy
+from client.signing import Keys
 from client.sources.synthetic import synthetic
 from protocol import runconfig, strict
 from protocol.runconfig import Config, Scalar
@@ -16,7 +17,7 @@ from protocol.study import MOST
 
 MOST_NODES = 4  # kept in a process that answers for several virtual clients
 MOST_BYTES = 1 << 27  # of public features kept by each
-FILE = "config"  # the key of a node's own configuration that names its file
+FILE, KEY = "config", "key"  # of a node's own configuration: its file, or without one the key that signs its reports
 Items = tuple[tuple[str, Scalar], ...]
 
 
@@ -33,6 +34,25 @@ def node_of(node_config: Config, run_config: Config) -> Node:
     return _node(_items(node_config), _items(run_config))
 
 
+def keys_of(node_config: Config) -> Keys:
+    """What the node signs with and whose tasks it answers: of its file, read once a process.
+
+    Without a file, tasks are anybody's, and `key` names the key. Raises what `node_of` raises, and KeyUnusable.
+    """
+    return _keys(_items(node_config))
+
+
+@lru_cache(maxsize=MOST_NODES)
+def _keys(node_items: Items) -> Keys:
+    node_config = dict(node_items)
+    if FILE not in node_config:
+        return Keys.load(_absolute(node_config, KEY) if KEY in node_config else None, None)
+    from client.node_file import read_node
+
+    node = read_node(_absolute(node_config, FILE))
+    return Keys.load(node.key, node.server_key)
+
+
 @lru_cache(maxsize=MOST_NODES)
 def _node(node_items: Items, run_items: Items) -> Node:
     node_config, run_config = dict(node_items), dict(run_items)
@@ -40,22 +60,27 @@ def _node(node_items: Items, run_items: Items) -> Node:
         from client.node_file import build, read_node  # a simulation's many clients have no file
 
         strict.table(node_config, "node config", (FILE,))
-        path = Path(strict.text(node_config[FILE], f"[node config] {FILE}"))
-        if not path.is_absolute():
-            raise StudyError(f"[node config] {FILE}: expected an absolute path, got {str(path)!r}")
-        return build(read_node(path), run_config, start=False)  # a message: the ledger is there, or is lost
+        # For a message no ledger is made: it is there, or is lost.
+        return build(read_node(_absolute(node_config, FILE)), run_config, start=False)
     return _virtual(node_config, run_config)
 
 
 def _virtual(node_config: Mapping[str, Scalar], run_config: Config) -> Node:
     study = runconfig.read(run_config).study
     keys = ("partition-id", "num-partitions")
-    top = strict.table(node_config, "node config", keys, keys)
+    top = strict.table(node_config, "node config", (*keys, KEY), keys)
     clients = strict.integer(top["num-partitions"], "[node config] num-partitions", 1, MOST)
     client = strict.integer(top["partition-id"], "[node config] partition-id", 0, clients - 1)
     features = FeatureStore(study.seed, MOST_BYTES)
     source = synthetic(run_config, study, study.seed, features, (client, clients))
     return Node(source, Policy.simulation(), MemoryLedger(), "addressed", features, study.seed)
+
+
+def _absolute(node_config: Mapping[str, Scalar], key: str) -> Path:
+    path = Path(strict.text(node_config[key], f"[node config] {key}"))
+    if not path.is_absolute():
+        raise StudyError(f"[node config] {key}: expected an absolute path, got {str(path)!r}")
+    return path
 
 
 def _items(config: Config) -> Items:

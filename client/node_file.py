@@ -1,5 +1,6 @@
 """The node's own file: everything that a client decides for itself, in one strict TOML. The server never sees it."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from protocol.strict import StudyError
 from protocol.study import MOST
 
 LARGEST_SEED = (1 << 128) - 1
+EXECUTORS = ("warm", "stock")
+PINS = ("bundles", "server_key")  # of [policy]: which code and which server, not what a task may ask
 
 
 class NodeFileError(ValueError):
@@ -47,7 +50,12 @@ class SuperLink:
 
 @dataclass(frozen=True)
 class NodeFile:
-    """A node file, read. `seed` draws synthetic labels, and all coins where `entropy` is "addressed"."""
+    """A node file, read. `seed` draws synthetic labels, and all coins where `entropy` is "addressed".
+
+    `executor` "warm" answers with the client that is installed here, "stock" with the one that the server ships. `key`
+    signs reports. `bundles` are SHA-256 of the only code whose messages are answered, none for any; `server_key` is the
+    public key that tasks have to be signed with.
+    """
 
     path: Path
     entropy: str
@@ -56,6 +64,10 @@ class NodeFile:
     source: SyntheticLabels | TableFile | RecordFile
     policy: Policy
     superlink: SuperLink | None
+    executor: str = EXECUTORS[0]
+    key: Path | None = None
+    bundles: tuple[str, ...] = ()
+    server_key: Path | None = None
 
 
 def read_node(path: Path) -> NodeFile:
@@ -63,6 +75,7 @@ def read_node(path: Path) -> NodeFile:
 
     ```
     [node]        entropy = "os" (default) | "addressed", seed = INTEGER, ledger = PATH
+                  executor = "warm" (default) | "stock", key = PATH (default: [superlink] key)
     [source]      kind = "synthetic", client = 0, clients = 3
                   kind = "table", file = PATH, public = false, items = PATH, features = PATH, features_columns = [NAME]
                   labeler = NAME, item_a = NAME, item_b = NAME, winner = NAME, loser = NAME, row = NAME, questions = [],
@@ -73,7 +86,7 @@ def read_node(path: Path) -> NodeFile:
                   model = "mean" | "linear" | "logistic", unit = "record" | "holder", id = NAME, holder = NAME,
                   row = NAME, missing = "refuse" | "drop-public" | "zero", intercept = false,
                   centre = {NAME = NUMBER}, scale = {NAME = NUMBER}
-    [policy]      as client.policy.Policy.parse
+    [policy]      as client.policy.Policy.parse, and bundles = ["SHA256 IN HEX"], server_key = PATH
     [superlink]   address = "HOST:PORT", insecure = true | root_certificates = PATH, key = PATH
     ```
 
@@ -118,7 +131,7 @@ def build(node: NodeFile, config: Config, start: bool = True) -> Node:
 
 def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
     top = strict.table(content, "top level", ("node", "source", "policy", "superlink"), ("node", "source", "policy"))
-    head = strict.table(top["node"], "node", ("entropy", "seed", "ledger"))
+    head = strict.table(top["node"], "node", ("entropy", "seed", "ledger", "executor", "key"))
     entropy = strict.text(head.get("entropy", "os"), "[node] entropy", ENTROPY)
     source = _source(top["source"], path.parent)
     drawn = isinstance(source, SyntheticLabels)
@@ -126,7 +139,12 @@ def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
     _present(head, "ledger", "[node]", not drawn, "for labels of a file, which spend a budget")
     if not isinstance(source, SyntheticLabels) and entropy == "addressed" and not source.public:
         raise StudyError('[node] entropy: expected "os" for labels not declared public, got "addressed"')
-    policy = Policy.parse(top["policy"])
+    policy = Policy.parse(top["policy"], also=PINS)
+    executor = strict.text(head.get("executor", EXECUTORS[0]), "[node] executor", EXECUTORS)
+    bundles = _bundles(top["policy"])
+    if bundles and executor == "stock":
+        raise StudyError('[node] executor: expected "warm" with [policy] bundles: the stock one unpacks before it asks')
+    link = _superlink(top["superlink"], path.parent) if "superlink" in top else None
     if isinstance(source, RecordFile):
         source.check(policy, trusts_named="trust" in top["policy"])
     if drawn and policy.capped:
@@ -140,8 +158,23 @@ def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
         ledger=path_at(head, "ledger", "[node]", path.parent),
         source=source,
         policy=policy,
-        superlink=_superlink(top["superlink"], path.parent) if "superlink" in top else None,
+        superlink=link,
+        executor=executor,
+        key=path_at(head, "key", "[node]", path.parent) or (None if link is None else link.key),
+        bundles=bundles,
+        server_key=path_at(top["policy"], "server_key", "[policy]", path.parent),
     )
+
+
+def _bundles(policy: Mapping[str, Any]) -> tuple[str, ...]:
+    """Hashes of code, in lower case."""
+    if "bundles" not in policy:
+        return ()
+    texts = [strict.text(item, "[policy] bundles") for item in strict.sequence(policy["bundles"], "[policy] bundles")]
+    for text in texts:
+        if not re.fullmatch("[0-9a-fA-F]{64}", text):
+            raise StudyError(f"[policy] bundles: expected 64 hexadecimal digits of SHA-256, got {text[:80]!r}")
+    return tuple(text.lower() for text in texts)
 
 
 def _source(content: Any, folder: Path) -> SyntheticLabels | TableFile | RecordFile:

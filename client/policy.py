@@ -16,6 +16,7 @@ from protocol.numeric import NUMERIC, VOTES
 from protocol.privacy import Unit
 from protocol.record_arms import RECORD_CENTRAL
 from protocol.strict import StudyError
+from protocol.study import MOST
 from protocol.trust import SIGHT, Trust
 
 MOST_ATTEMPTS = (1 << 32) - 1
@@ -23,7 +24,7 @@ UNLIMITED = "unlimited"
 CAPS = ("label_cap", "labeler_cap", "delta_cap", "labeler_delta_cap")
 PICKS = ("highest", "lowest")
 FLAGS = ("ties_public", "central_rows")
-KEYS = ("trust", "mechanisms", "max_epsilon", "levels", "pick", *CAPS, "units", "max_attempt", *FLAGS)
+KEYS = ("trust", "mechanisms", "max_epsilon", "levels", "pick", *CAPS, "units", "max_attempt", "least_group", *FLAGS)
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,12 @@ class Policy:
     `labeler_cap` and `labeler_delta_cap` of one labeler, whose m labels of one task spend m epsilon, and a delta that
     grows as e^(m epsilon) unless the task protects labelers. None is no bound. Clear labels have no budget, so nothing
     bounds a trust in CLEAR. `ties_public` declares that it is no secret which labels are ties: then a task under a
-    claim may leave them out. Trust in a curator is for exact sums; `central_rows` lets it see each row's bounded value.
+    claim may leave them out. Trust in a curator is for exact sums, over `least_group` labels or more, of as many
+    labelers where the task protects those; `central_rows` lets it see each row's bounded value.
 
-    Raises ValueError for a bound that is not positive, and for levels beside a trust in CLEAR: clear labels are above
-    every level, and refusing only those whose level it is would tell who has an answer.
+    Raises ValueError for a bound that is not positive, for a `least_group` beside `central_rows`, and for levels beside
+    a trust in CLEAR: clear labels are above every level, and refusing only those whose level it is would tell who has
+    an answer.
     """
 
     trusts: frozenset[Trust] = frozenset({Trust.LOCAL})
@@ -54,6 +57,7 @@ class Policy:
     max_attempt: int = 0
     ties_public: bool = False
     central_rows: bool = False
+    least_group: int = 1
     levels: tuple[tuple[str, Decimal], ...] = field(default=(), repr=False)
     pick: str = "highest"
 
@@ -62,6 +66,8 @@ class Policy:
             value = getattr(self, name)
             if value is not None and not (value.is_finite() and value > 0):
                 raise ValueError(f"expected {name} > 0 and finite, got {value}")
+        if self.least_group < 1 or (self.least_group > 1 and self.central_rows):
+            raise ValueError(f"expected least_group >= 1, and 1 beside central_rows, got {self.least_group}")
         if any(not (level.is_finite() and level > 0) for _, level in self.levels) or self.pick not in PICKS:
             raise ValueError(f"expected levels > 0 and finite, and pick out of {PICKS}, got {self.pick!r}")
         if self.levels and Trust.CLEAR in self.trusts:
@@ -80,15 +86,17 @@ class Policy:
         return cls(trusts=trusts, max_epsilon=None, max_attempt=MOST_ATTEMPTS, units=units, central_rows=True)
 
     @classmethod
-    def parse(cls, content: Mapping[str, Any], place: str = "policy") -> "Policy":
+    def parse(cls, content: Mapping[str, Any], place: str = "policy", also: Sequence[str] = ()) -> "Policy":
         """Read a node file's [policy] table. `label_cap` must be there: a number, or "unlimited".
+
+        Keys in `also` are somebody else's to read.
 
         Raises StudyError naming the key.
 
         >>> Policy.parse({"trust": ["local"], "label_cap": 1, "max_epsilon": 0.5}).max_epsilon
         Decimal('0.5')
         """
-        top = strict.table(content, place, KEYS, ("label_cap",))
+        top = strict.table(content, place, (*KEYS, *also), ("label_cap",))
         bounds = {key: _bound(top[key], f"[{place}] {key}") for key in CAPS if key in top}
         if "max_epsilon" in top:
             bounds["max_epsilon"] = _bound(top["max_epsilon"], f"[{place}] max_epsilon")
@@ -109,6 +117,7 @@ class Policy:
             max_attempt=strict.integer(top.get("max_attempt", 0), f"[{place}] max_attempt", 0, MOST_ATTEMPTS),
             ties_public=flags["ties_public"],
             central_rows=flags["central_rows"],
+            least_group=strict.integer(top.get("least_group", 1), f"[{place}] least_group", 1, MOST),
             levels=_levels(top.get("levels", {}), f"{place}.levels"),
             pick=strict.text(top.get("pick", PICKS[0]), f"[{place}] pick", PICKS),
             **bounds,

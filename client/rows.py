@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from client.choice import TaskInvalid
 from client.sources import Facts, Holdings, RecordSource, Source
 from protocol.messages import Task, Ties
+from protocol.privacy import Unit
 from protocol.study import MOST
 from protocol.terms import TIE
 from protocol.trust import Trust
@@ -44,6 +45,11 @@ def check_groups(task: Task, source: Holdings, rows: Rows) -> None:
     pairs = np.unique(np.stack([facts.labelers, task.groups[rows].astype(np.int64)]), axis=1)
     if any(len(np.unique(side)) != pairs.shape[1] for side in pairs):
         raise TaskInvalid("expected one group for each labeler, and one labeler in each group")
+
+
+def group_size(task: Task, facts: Facts | None, rows: Rows) -> int:
+    """How many of the task's unit an exact sum over these rows is about: rows, or those whose labels they are."""
+    return len(rows) if task.unit is not Unit.LABELER or facts is None else len(np.unique(facts.labelers))
 
 
 def _counting(task: Task, source: Holdings) -> Rows:

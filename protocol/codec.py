@@ -1,6 +1,7 @@
 """Messages <-> bytes. Strict: what is not canonical, complete and in range is a WireError, never a guess."""
 
 import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +22,7 @@ from protocol.codec_parts import (
     parse,
     text_of,
 )
-from protocol.errors import refused
+from protocol.errors import WireError, refused
 from protocol.messages import Code, Coins, Kind, Refusal, Report, Task, Ties
 from protocol.numerics import BYTES as NUMERICS_BYTES
 from protocol.privacy import Unit
@@ -206,6 +207,14 @@ def encode_refusal(refusal: Refusal) -> bytes:
     return wire.Reply(refusal=message).SerializeToString(deterministic=True)
 
 
+def sign_reply(raw: bytes, sign: Callable[[bytes], bytes]) -> bytes:
+    """A reply of ours with the signature of each of its reports; a refusal as it is."""
+    message = wire.Reply.FromString(raw)
+    for item in message.reports:
+        item.signature = sign(item.report)
+    return message.SerializeToString(deterministic=True)
+
+
 def decode_reply(raw: bytes) -> list[Signed] | Refusal:
     """Read what a client sent for one task: reports, or a refusal; never both, never neither."""
     message = parse(wire.Reply(), raw, "reply")
@@ -222,11 +231,20 @@ def decode_reply(raw: bytes) -> list[Signed] | Refusal:
 # Bundles
 
 
-def encode_bundle(messages: list[bytes]) -> bytes:
+def encode_bundle(messages: Sequence[bytes], signature: bytes = b"") -> bytes:
     """Several messages as one: a cell's tasks on their way out, their replies on their way back."""
-    return wire.Bundle(messages=messages).SerializeToString(deterministic=True)
+    return wire.Bundle(messages=messages, signature=signature).SerializeToString(deterministic=True)
 
 
 def decode_bundle(raw: bytes) -> list[bytes]:
-    """Read a bundle; its messages are not decoded yet. Raises WireError."""
-    return list(parse(wire.Bundle(), raw, "bundle").messages)
+    """Read a bundle of replies, each of which signs for itself; they are not decoded yet. Raises WireError."""
+    messages, signature = decode_tasks(raw)
+    if signature:
+        raise WireError(f"expected a bundle without a signature, got one of {len(signature)} bytes")
+    return messages
+
+
+def decode_tasks(raw: bytes) -> tuple[list[bytes], bytes]:
+    """Read a bundle of tasks and its signature, empty where it has none; neither is checked. Raises WireError."""
+    bundle = parse(wire.Bundle(), raw, "bundle")
+    return list(bundle.messages), bundle.signature

@@ -7,6 +7,7 @@ Rules for every language:
  - A message is canonical protobuf: fields in order of their numbers, defaults left out, no unknown fields, no maps.
  - A task's id is the SHA-256 of its bytes; a report's id is the SHA-256 of its bytes (`SignedReport.report`).
  - Numbers that decide about privacy are decimal strings without trailing zeros, never doubles.
+ - A signature is ECDSA on P-384 with SHA-384, in DER; whose key it is, receivers know from elsewhere.
  - Arrays are little-endian, row-major, of fixed width; their length depends on public things only.
 """
 
@@ -195,6 +196,10 @@ class _CodeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeW
     CODE_UNIT_NOT_ALLOWED: _Code.ValueType  # 8
     CODE_ATTEMPT_NOT_ALLOWED: _Code.ValueType  # 9
     CODE_INTERNAL: _Code.ValueType  # 10
+    CODE_NOT_SIGNED: _Code.ValueType  # 11
+    """the node answers one server only, and these tasks are not under its key"""
+    CODE_GROUP_TOO_SMALL: _Code.ValueType  # 12
+    """an exact sum over fewer than the node lets a curator see"""
 
 class Code(_Code, metaclass=_CodeEnumTypeWrapper): ...
 
@@ -209,6 +214,10 @@ CODE_PROBLEM_UNKNOWN: Code.ValueType  # 7
 CODE_UNIT_NOT_ALLOWED: Code.ValueType  # 8
 CODE_ATTEMPT_NOT_ALLOWED: Code.ValueType  # 9
 CODE_INTERNAL: Code.ValueType  # 10
+CODE_NOT_SIGNED: Code.ValueType  # 11
+"""the node answers one server only, and these tasks are not under its key"""
+CODE_GROUP_TOO_SMALL: Code.ValueType  # 12
+"""an exact sum over fewer than the node lets a curator see"""
 global___Code = Code
 
 @typing.final
@@ -553,7 +562,7 @@ class SignedReport(google.protobuf.message.Message):
     report: builtins.bytes
     """bytes of a Report"""
     signature: builtins.bytes
-    """by the node's key over SHA-256("halftruth report v1\\n" + report); empty in-process"""
+    """of "halftruth report v1\\n" + report, by the node's key; empty where it has none"""
     def __init__(
         self,
         *,
@@ -614,13 +623,17 @@ class Bundle(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     MESSAGES_FIELD_NUMBER: builtins.int
+    SIGNATURE_FIELD_NUMBER: builtins.int
+    signature: builtins.bytes
+    """of "halftruth tasks v1\\n" + the bundle without it, by the server's key; never of replies"""
     @property
     def messages(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
     def __init__(
         self,
         *,
         messages: collections.abc.Iterable[builtins.bytes] | None = ...,
+        signature: builtins.bytes = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["messages", b"messages"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["messages", b"messages", "signature", b"signature"]) -> None: ...
 
 global___Bundle = Bundle

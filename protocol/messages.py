@@ -58,6 +58,8 @@ class Code(IntEnum):
     UNIT_NOT_ALLOWED = 8
     ATTEMPT_NOT_ALLOWED = 9
     INTERNAL = 10
+    NOT_SIGNED = 11
+    GROUP_TOO_SMALL = 12
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 
 from client.policy import Policy
 from client.sources.table import Table
-from protocol.messages import Code, Mechanism
+from protocol.messages import Code, Mechanism, Runs
 from protocol.privacy import Unit
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
@@ -139,3 +140,34 @@ def test_a_bound_must_bound(name: str, bad: Decimal) -> None:
 def test_a_policy_of_mechanisms_is_kept(desk: Any, votes: Table, refusal: Callable[..., Code]) -> None:
     node = desk.node(votes, Policy(mechanisms=frozenset({"k-randomized-response"})))
     assert refusal(node, desk.task(votes)) is Code.MECHANISM_NOT_ALLOWED
+
+
+# How many an exact sum is about
+
+
+def test_an_exact_sum_is_over_the_least_group_or_more(desk: Any, ask: Any, refusal: Any, votes: Table) -> None:
+    """Of six rows two are about one label."""
+    task, trusts = desk.task(votes, Trust.CENTRAL), frozenset({Trust.LOCAL, Trust.CENTRAL})
+    five, six = (desk.node(votes, Policy(trusts=trusts, least_group=least)) for least in (5, 6))
+    assert refusal(six, task) is Code.GROUP_TOO_SMALL
+    assert refusal(five, task, rows=Runs.of(range(4))) is Code.GROUP_TOO_SMALL, "a server asks for what it likes"
+    assert ask(five, task).payload.counts.tolist() == [5]
+    assert ask(six, desk.task(votes)).payload.values.shape == (1, 5), "a local answer is no sum"
+
+
+def test_where_labelers_are_protected_a_group_is_of_labelers(desk: Any, ask: Any, refusal: Any) -> None:
+    votes = desk.table([("ann", "x", "y", "x"), ("ann", "y", "z", "y"), ("bob", "x", "z", "x")])
+    task = replace(desk.task(votes, Trust.CENTRAL), unit=Unit.LABELER, cap=2, groups=np.array([0, 0, 1], np.int32))
+    policy = Policy(trusts=frozenset({Trust.CENTRAL}), units=frozenset({Unit.LABELER}), least_group=2)
+    assert ask(desk.node(votes, policy), task).payload.counts.tolist() == [3]
+    assert refusal(desk.node(votes, replace(policy, least_group=3)), task) is Code.GROUP_TOO_SMALL
+
+
+def test_a_least_group_is_said_in_the_file_and_not_beside_rows_in_the_open() -> None:
+    assert Policy.parse({"label_cap": 1}).least_group == 1
+    assert Policy.parse({"label_cap": 1, "least_group": 20}).least_group == 20
+    for wrong in (0, True, 2.5, "20"):
+        with pytest.raises(StudyError, match="least_group"):
+            Policy.parse({"label_cap": 1, "least_group": wrong})
+    with pytest.raises(ValueError, match="least_group"):
+        Policy.parse({"label_cap": 1, "least_group": 2, "central_rows": True})

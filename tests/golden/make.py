@@ -213,6 +213,9 @@ def good() -> dict[str, tuple[str, bytes]]:
         "reply_two_reports": ("reply", encode_reply([(encode_report(BITS), b""), (encode_report(SUMS), b"s" * 64)])),
         "bundle": ("bundle", encode_bundle([encode_task(LOCAL), encode_task(CLEAR)])),
         "bundle_empty": ("bundle", encode_bundle([])),
+        "bundle_signed": ("tasks", encode_bundle([encode_task(LOCAL), encode_task(CLEAR)], b"s" * 104)),
+        "reply_not_signed": ("reply", encode_refusal(Refusal(BITS.task, Code.NOT_SIGNED))),
+        "reply_group_too_small": ("reply", encode_refusal(Refusal(SUMS.task, Code.GROUP_TOO_SMALL))),
         "reply_refusal": ("reply", encode_refusal(Refusal(BITS.task, Code.BUDGET_EXHAUSTED))),
     }
 
@@ -298,6 +301,7 @@ def bad() -> dict[str, tuple[str, bytes]]:
         "bad_report_no_mechanism": ("report", payload(lambda m: m.ClearField("mechanism"))),
         "bad_report_no_numerics": ("report", payload(lambda m: setattr(m, "numerics", b""))),
         "bad_bundle_of_another_kind": ("bundle", encode_refusal(Refusal(BITS.task, Code.INTERNAL))),
+        "bad_bundle_of_signed_replies": ("bundle", encode_bundle([reply], b"s" * 104)),
         "bad_reply_empty": ("reply", b""),
         "bad_reply_refusal_without_a_code": (
             "reply",

@@ -19,17 +19,28 @@ from protocol.codec import (
     decode_reply,
     decode_report,
     decode_task,
+    decode_tasks,
+    encode_bundle,
+    encode_refusal,
     encode_reply,
     encode_report,
     encode_task,
     identity,
+    sign_reply,
 )
 from protocol.errors import WireError
 from protocol.messages import Code, Coins, Kind, Mechanism, Payload, Refusal, Report, Runs
+from protocol.signature import report_words, tasks_words
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 FILES = sorted(GOLDEN.glob("*.json"))
-DECODE = {"task": decode_task, "report": decode_report, "reply": decode_reply, "bundle": decode_bundle}
+DECODE = {
+    "task": decode_task,
+    "report": decode_report,
+    "reply": decode_reply,
+    "bundle": decode_bundle,
+    "tasks": decode_tasks,
+}
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +102,21 @@ def test_signature_is_outside_the_reports_id(make: ModuleType) -> None:
     assert isinstance(plain[0], Signed)
     assert plain[0].id == signed[0].id == identity(raw)
     assert signed[0].signature == b"key"
+
+
+def test_a_reply_is_signed_report_by_report_and_a_refusal_not_at_all(make: ModuleType) -> None:
+    raws = [encode_report(make.BITS), encode_report(make.SUMS)]
+    signed = sign_reply(encode_reply([(raw, b"") for raw in raws]), lambda raw: b"under " + identity(raw))
+    assert signed == encode_reply([(raw, b"under " + identity(raw)) for raw in raws])
+    refusal = encode_refusal(Refusal(bytes(32), Code.INTERNAL))
+    assert sign_reply(refusal, lambda raw: b"under") == refusal
+
+
+def test_what_is_signed_tells_kinds_numbers_and_orders_apart() -> None:
+    words = [report_words(b"ab"), tasks_words([b"ab"]), tasks_words([b"a", b"b"]), tasks_words([b"b", b"a"])]
+    words += [tasks_words([]), report_words(b""), report_words(encode_bundle([b"ab"]))]
+    assert len(set(words)) == len(words)
+    assert decode_tasks(encode_bundle([b"a", b"b"], b"s")) == ([b"a", b"b"], b"s")
 
 
 @given(
