@@ -58,7 +58,7 @@ class Charge:
     @property
     def name(self) -> bytes:
         """What the reply is kept under: the task, or the round of its run, whatever else is asked in it."""
-        return self.task if self.run is None else hashlib.sha256(self.run + f" round {self.round}".encode()).digest()
+        return self.task if self.run is None else round_name(self.run, self.round)
 
     def of_label(self) -> Total:
         """What one label pays, (epsilon, delta)."""
@@ -190,6 +190,11 @@ class Account:
         channel = channel_number(connection, charge.channel.digest, int(charge.coins))
         keep_answers(connection, channel, self.labels.ids[order].tolist(), symbols[0, order].tolist())
         return symbols
+
+
+def round_name(run: bytes, round: int) -> bytes:
+    """What the reply of a round of a run is kept under."""
+    return hashlib.sha256(run + f" round {round}".encode()).digest()
 
 
 def times(epsilon: Decimal, count: int) -> Decimal:

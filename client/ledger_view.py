@@ -1,10 +1,12 @@
 """A look at a ledger: what was charged for which task, and what is spent. Answers and replies are never read."""
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 
-from client.account import times
+from client.account import round_name, times
 from client.ledger_store import APPLICATION_ID, LedgerUnavailable, reading
 from protocol.decimals import add
 from protocol.messages import Coins
@@ -18,7 +20,7 @@ class Entry:
     """One task that was answered: what it charged each label. `level` is that of the table used, never above epsilon.
 
     At the unit LABELER a local task charges each label a share of its claim; a central one charges each label its
-    claim, and each labeler once.
+    claim, and each labeler once. A run is one entry, with the `rounds` of it that were answered: it paid for them all.
     """
 
     task: bytes
@@ -31,6 +33,7 @@ class Entry:
     labels: int
     labelers: int
     coins: Coins
+    rounds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,13 @@ def is_label_ledger(path: Path) -> bool:
 
 
 def read_entries(path: Path) -> list[Entry]:
-    """All tasks that were answered, oldest first. Raises LedgerUnavailable where the file is not a usable ledger."""
+    """All tasks and runs that were answered, oldest first. Raises LedgerUnavailable where the file is no ledger."""
     with reading(path) as connection:
         rows = connection.execute(
             "SELECT id, trust, unit, mechanism, epsilon, delta, level, labels, labelers, coins FROM task "
             "ORDER BY number"
         ).fetchall()
-    return [
+    return _runs(
         Entry(
             task=bytes(task),
             trust=Trust(trust),
@@ -75,7 +78,7 @@ def read_entries(path: Path) -> list[Entry]:
             coins=Coins(coins),
         )
         for task, trust, unit, mechanism, epsilon, delta, level, labels, labelers, coins in rows
-    ]
+    )
 
 
 def read_labelers(path: Path) -> list[Spent]:
@@ -103,6 +106,20 @@ def read_labelers(path: Path) -> list[Spent]:
             f"{path}: expected totals of labelers between the most of a label and the sum over labels, "
             f"{len(wrong)} are not"
         )
+    return list(found.values())
+
+
+def _runs(entries: Iterable[Entry]) -> list[Entry]:
+    """The same without the rounds of runs, which stand in the entries of their runs: names tell which they are of."""
+    found = {entry.task: entry for entry in entries}
+    for name, entry in list(found.items()):
+        said = re.search(r"\brounds=(\d+)", entry.mechanism)
+        names = [round_name(name, round) for round in range(int(said[1]))] if said else []
+        answered = tuple(round for round, one in enumerate(names) if one in found)
+        for round in answered:
+            del found[names[round]]
+        if answered:
+            found[name] = replace(entry, rounds=answered)
     return list(found.values())
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from protocol.decimals import canonical
 from protocol.privacy import Unit
 from protocol.strict import StudyError
+from studies.ledger_words import by_run, names_of, spans
 
 if TYPE_CHECKING:
     from server.release_record import Release
@@ -19,12 +20,13 @@ examples:
   halftruth ledger show ~/votes-state/ledger.sqlite
   halftruth ledger show ~/votes-state/curator.sqlite --json
 
-A labeler's ledger shows every task with what it charged each label, and what each labeler has spent in total: epsilon
+A labeler's ledger shows every task with what it charged each label, and what each labeler has spent in total: of
+records, each record and each holder. The rounds of a run, which pay once, are one line. Epsilon
 and delta of a labeler protect all of their labels together, and at a delta of 1 or more nothing does. A curator's
 ledger shows every release, and what they cost together as if all were about the same labels: claims added, and the same
 noise counted as Gaussian, at the same delta, which says more. Answers and sums stay in the file."""
 MOST_LABELERS = 20  # in the terminal; JSON has all of them
-LEFT = ("task", "trust", "unit", "mechanism", "labeler", "coins")
+LEFT = ("task", "rounds", "trust", "unit", "mechanism", "labeler", "holder", "coins")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,31 +68,34 @@ def label_ledger(path: Path) -> dict[str, Any]:
     from client.ledger_view import read_entries, read_labelers
 
     labelers = sorted(read_labelers(path), key=lambda spent: (-spent.epsilon, -spent.delta, spent.labeler))
+    entries = read_entries(path)
+    item, owner = names_of(entry.unit for entry in entries)
     return {
-        "kind": "labeler's ledger",
+        "kind": f"{owner}'s ledger",
         "tasks": [
             {
                 "task": entry.task.hex(),
+                "rounds": spans(entry.rounds),
                 "trust": entry.trust.label,
                 "unit": entry.unit.label,
                 "mechanism": entry.mechanism,
                 "epsilon": _text(entry.epsilon),
                 "delta": _text(entry.delta),
                 "level": _text(entry.level),
-                "labels": entry.labels,
-                "labelers": entry.labelers,
+                **({f"{item}s": entry.labels} if item else {}),
+                f"{owner}s": entry.labelers,
                 "coins": entry.coins.label,
             }
-            for entry in read_entries(path)
+            for entry in entries
         ],
-        "labelers": [
+        f"{owner}s": [
             {
-                "labeler": spent.labeler,
-                "labels": spent.labels,
+                owner: spent.labeler,
+                **({f"{item}s": spent.labels} if item else {}),
                 "epsilon": _text(spent.epsilon),
                 "delta": _text(spent.delta),
-                "most epsilon of a label": _text(spent.most),
-                "most delta of a label": _text(spent.most_delta),
+                **({f"most epsilon of a {item}": _text(spent.most)} if item else {}),
+                **({f"most delta of a {item}": _text(spent.most_delta)} if item else {}),
             }
             for spent in labelers
         ],
@@ -102,18 +107,20 @@ def release_ledger(path: Path) -> dict[str, Any]:
     from server.release_file import read_releases
 
     releases = read_releases(path)
+    item, owner = names_of(release.request.unit.replaced for release in releases)
     return {
         "kind": "curator's ledger",
         "releases": [
             {
                 "task": release.request.task.hex(),
                 "repetition": release.request.repetition,
+                "rounds": release.request.rounds if release.request.rounds > 1 else None,
                 "mechanism": release.request.mechanism,
                 "epsilon": _text(release.request.epsilon),
                 "delta": _text(release.request.delta),
                 "unit": release.request.unit.label,
                 "cap": release.request.cap or None,
-                "labels": release.request.count,
+                f"{item or owner}s": release.request.count,
                 "reports": len(release.request.accepted),
                 "stddev": release.stddev * 2.0**release.request.exponent,
                 "coins": release.coins.label,
@@ -156,7 +163,9 @@ def _show(content: dict[str, Any]) -> None:
 
     print_line(content.pop("kind"))
     for name, entries in content.items():
-        shown = entries[:MOST_LABELERS] if name == "labelers" else entries
+        shown = entries if name in ("tasks", "together") else entries[:MOST_LABELERS]
+        if name == "releases":
+            shown = by_run(entries)
         if not entries:
             if name != "together":
                 print_line(f"No {name} yet.")
@@ -164,7 +173,9 @@ def _show(content: dict[str, Any]) -> None:
         columns = [key for key in entries[0] if any(entry[key] is not None for entry in shown)]
         cells = [[_cell(key, entry[key]) for key in columns] for entry in shown]
         print_entries(columns, cells, LEFT)
-        if len(shown) < len(entries):
+        if name == "releases" and len(shown) < len(entries):
+            print_line(f"{len(entries)} releases in {len(shown)} lines: one a run, with its first round.")
+        elif len(shown) < len(entries):
             print_line(f"{len(entries)} {name} in all; --json shows every one.")
 
 
