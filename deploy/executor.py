@@ -1,0 +1,53 @@
+"""A node's warm executor: imports the installed client once, and answers each question in a forked child.
+
+Started by the node's SuperNode with a socket to it, and ends with it. It never sees a bundle that a server ships.
+"""
+
+import gc
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+from deploy import flower_private
+from deploy.forked import Abandoned, Died, TooSlow, in_child
+from deploy.frames import Gone, receive, send
+
+TRIES = 2  # a child that was killed is asked once more: what it has charged is in the ledger
+
+
+def serve(line: socket.socket, answer: Callable[[bytes], bytes]) -> None:
+    """Answer questions until the other end of the line closes; an empty answer says that there is none."""
+    while True:
+        try:
+            question, seconds = receive(line)
+            send(line, _answer(line, lambda question=question: answer(question), seconds))  # type: ignore[misc]
+        except (Gone, Abandoned):
+            return
+
+
+def _answer(line: socket.socket, work: Callable[[], bytes], seconds: float) -> bytes:
+    for _ in range(TRIES):
+        try:
+            return in_child(work, seconds, line.fileno())
+        except Died:
+            print("the client ended without an answer", file=sys.stderr, flush=True)
+        except TooSlow:
+            print(f"the client gave no answer within {seconds:.0f} seconds", file=sys.stderr, flush=True)
+            break
+    return b""
+
+
+def main(words: list[str]) -> int:
+    """Serve the socket whose number is the only argument."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the SuperNode, with which this process ends
+    answer = flower_private.responder()
+    gc.collect()
+    gc.freeze()  # or a child's first collection would copy all of these pages
+    with socket.socket(fileno=int(words[0])) as line:
+        serve(line, answer)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,75 @@
+"""Flower's private parts: the installed one fits, another is told, and then a node keeps its word."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deploy import flower_private, supernode
+
+ROOT = Path(__file__).parents[2]
+PIN = "ab" * 32
+
+
+def test_the_installed_flower_is_the_one_that_a_node_was_made_for() -> None:
+    assert flower_private.unfit() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("VERSION", "1.41.", "expected flwr 1.41.x, got 1.42"),
+        ("PARTS", {"flwr.nowhere": ("a",)}, "expected flwr.nowhere in flwr, found none"),
+        ("PARTS", {"flwr.common.serde": ("nothing",)}, "expected nothing in flwr.common.serde, found none"),
+        ("SOURCE", {"time.sleep(3)": 2}, "expected 'time.sleep(3)' 2 times in"),
+    ],
+)
+def test_another_flower_is_told(monkeypatch: pytest.MonkeyPatch, name: str, value: object, said: str) -> None:
+    monkeypatch.setattr(flower_private, name, value)
+    assert said in str(flower_private.unfit())
+
+
+def test_with_another_flower_a_node_becomes_the_stock_one_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    became: list[list[str]] = []
+
+    def become(program: str, words: list[str]) -> None:
+        became.append(words)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(flower_private, "VERSION", "1.41.")
+    monkeypatch.setattr(os, "execv", become)
+    with pytest.raises(SystemExit):
+        supernode.main(["--or", "/bin/flower-supernode", "--", "--insecure"])
+    assert became == [["/bin/flower-supernode", "--insecure"]]
+    assert "warning: Flower's own executor answers, with the server's code: expected flwr 1.41.x" in (
+        capsys.readouterr().err
+    )
+
+
+def test_with_another_flower_a_node_that_insists_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flower_private, "VERSION", "1.41.")
+    with pytest.raises(SystemExit, match="and the node file allows no other"):
+        supernode.main(["--pin", PIN, "--", "--insecure"])
+
+
+def test_a_node_is_imported_without_what_it_does_not_need() -> None:
+    """Its SuperNode never holds a label: no client, no protocol, no server in it."""
+    code = "import sys, deploy.supernode; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not {"client", "protocol", "server", "studies", "numpy"} & set(done.stdout.split())
+
+
+@pytest.mark.parametrize(("pins", "good"), [((), True), ((PIN,), True), (("cd" * 32,), False)])
+def test_pins_decide(monkeypatch: pytest.MonkeyPatch, pins: tuple[str, ...], good: bool) -> None:
+    asked: list[Callable[[str], bool]] = []
+    monkeypatch.setattr(supernode.Executor, "keep", lambda executor: None)
+    monkeypatch.setattr(os, "_exit", lambda code: sys.exit(code))
+    monkeypatch.setattr(flower_private, "run_supernode", lambda words, hooks: asked.append(hooks.accepts))
+    with pytest.raises(SystemExit):
+        supernode.main([word for pin in pins for word in ("--pin", pin)] + ["--"])
+    assert asked[0](PIN) is good
