@@ -1,5 +1,6 @@
 """A private SuperLink: its own port of the loopback interface, its own Flower home, no database that outlives it."""
 
+import os
 import time
 from pathlib import Path
 
@@ -10,10 +11,11 @@ from server import kernel_cache
 
 NAME = "private"
 STARTING = 120.0  # seconds; an idle machine takes two
-# Beside the code that is installed, like Python's own: the server's copy of it has another folder every time.
+# Beside the code that is installed, like Python's own: the server's copy of it has another folder every time. Where
+# nothing can be written there, as in an image, the environment names a place.
 KERNELS = {
     "NUMBA_CACHE_LOCATOR_CLASSES": "server.kernel_cache.Kept",
-    kernel_cache.FOLDER: str(Path(kernel_cache.__file__).parent / "__pycache__"),
+    kernel_cache.FOLDER: os.environ.get(kernel_cache.FOLDER) or str(Path(kernel_cache.__file__).parent / "__pycache__"),
 }
 ATTEMPTS = 3  # a port may be taken between choosing and using it
 

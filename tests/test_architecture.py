@@ -92,11 +92,11 @@ def coin_makers(tree: ast.Module) -> set[str]:
     """What a module uses that makes randomness: the system's entropy, or numpy's generators."""
     found = set()
     for name in imported(tree):
-        if re.match(r"(secrets|random|uuid|numpy\.random|ssl)\b|os\.(urandom|getrandom)$", name):
+        if re.match(r"(secrets|random|uuid|numpy\.random)\b|ssl\.RAND_|os\.(urandom|getrandom)$", name):
             found.add(name)
     for node in ast.walk(tree):
         name = dotted(node)
-        if re.match(r"os\.(urandom|getrandom)$|numpy\.random\.|secrets\.|random\.", name):
+        if re.match(r"os\.(urandom|getrandom)$|numpy\.random\.|secrets\.|random\.|ssl\.RAND_", name):
             found.add(name)
         if re.search(r"\.(rvs|default_rng|SystemRandom|RandomState)$", name):
             found.add(name)
@@ -217,6 +217,8 @@ def test_files_and_functions_stay_short() -> None:
         "import numpy as np\nnp.random.default_rng()",
         "from numpy.random import default_rng",
         "import random\nrandom.random()",
+        "import ssl\nssl.RAND_bytes(8)",
+        "from ssl import RAND_bytes",
         "from scipy.stats import norm\nnorm.rvs(3)",
     ],
 )
