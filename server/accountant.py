@@ -1,4 +1,4 @@
-"""What several releases of one curator cost together: as Gaussian noise, beside the sum of their claims."""
+"""What several releases of one curator cost together: sums as Gaussian noise, beside the sum of all claims."""
 
 import math
 from collections import Counter
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
+from protocol.decimals import add
 from protocol.privacy import Guarantee, Unit, compose
+from server.choice_record import Choice, ChoiceRequest
 from server.mechanisms.discrete_gaussian import SMALLEST_SENSITIVITY, calibrate_run, root_up, up
 from server.mechanisms.gaussian import LARGEST_EPSILON, delta_float, epsilon_float, gaussian_delta_bound
 from server.release_record import Release
@@ -43,6 +45,7 @@ class Composition:
 
     `basic` adds claims, None at a delta of 1 or more. mu = sqrt(sum mu_j^2) is that of the Gaussian noise which they
     come down to, and `epsilon` the level at the same delta, rounded up to four digits: None where that is above 1000.
+    Of choices, `epsilon` has the claims: those of sums as Gaussian noise, at their own delta, and those are added.
     """
 
     unit: Unit
@@ -52,8 +55,8 @@ class Composition:
     epsilon: Decimal | None
 
 
-def composition(releases: Sequence[Release], unit: Unit) -> Composition | None:
-    """All releases of a ledger together, as if all were about the same unit; None where they do not protect `unit`.
+def composition(releases: Sequence[Release | Choice], unit: Unit) -> Composition | None:
+    """A ledger's releases and choices together, as if about the same unit; None where they do not protect `unit`.
 
     A claim for labelers holds for each of their labels as well, one for holders for each of their records; sums of
     labels and sums of records are added up apart. T rounds that share a claim make it once, whichever runs they are of.
@@ -64,13 +67,22 @@ def composition(releases: Sequence[Release], unit: Unit) -> Composition | None:
     about = [one for one in releases if (one.request.unit in ABOUT_RECORDS) == (unit in ABOUT_RECORDS)]
     if not about or any(one.request.unit not in PROTECTING[unit] for one in about):
         return None
-    noises = [_noise(release) for release in about]
+    sums = [one for one in about if isinstance(one, Release)]
+    noises = [_noise(release) for release in sums]
     try:
         basic = compose(_claims(about, unit))
     except ValueError:  # the sum of delta
-        basic = None
-    level = None if basic is None else composed_epsilon(basic.delta, noises)
-    return Composition(unit, len(about), basic, composed_mu(noises), level)
+        return Composition(unit, len(about), None, composed_mu(noises), None)
+    return Composition(unit, len(about), basic, composed_mu(noises), _level(basic, sums, noises, unit))
+
+
+def _level(basic: Guarantee, sums: Sequence[Release], noises: Sequence[Noise], unit: Unit) -> Decimal | None:
+    """Sums as Gaussian noise at the delta that they claim, and what else is claimed."""
+    if not sums:
+        return basic.epsilon
+    claimed = compose(_claims(sums, unit))
+    level = composed_epsilon(claimed.delta, noises)
+    return None if level is None else add(level, add(basic.epsilon, -claimed.epsilon))
 
 
 def composed_mu(noises: Sequence[Noise]) -> float:
@@ -123,14 +135,18 @@ def _noise(release: Release) -> Noise:
     return Noise(least, SMALLEST_SENSITIVITY**2, dimension)
 
 
-def _claims(releases: Sequence[Release], unit: Unit) -> Iterator[Guarantee]:
+def _claims(releases: Sequence[Release | Choice], unit: Unit) -> Iterator[Guarantee]:
     """Claims to add: k releases whose noise is that of T rounds tell no more than ceil(k / T) such runs."""
-    runs = Counter(
-        (one.request.mechanism, one.request.epsilon, one.request.delta, one.request.rounds, len(one.values))
-        for one in releases
-    )
-    for (_, epsilon, delta, rounds, _), count in runs.items():
-        yield from [Guarantee(epsilon, delta, unit)] * math.ceil(count / rounds)
+    runs = Counter(map(_kind, releases))
+    for (epsilon, delta, rounds, *_), count in runs.items():
+        yield from [Guarantee(epsilon, delta or Decimal(0), unit)] * math.ceil(count / rounds)
+
+
+def _kind(one: Release | Choice) -> tuple[Decimal, Decimal | None, int, *tuple[object, ...]]:
+    """What rounds of one claim have in common: the claim, how many there are, and what sets their noise."""
+    request = one.request
+    more = (request.sparsity, request.share) if isinstance(request, ChoiceRequest) else (len(one.values),)
+    return request.epsilon, request.delta, request.rounds, request.mechanism, *more
 
 
 def _square(noise: Noise) -> Fraction:

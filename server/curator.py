@@ -5,8 +5,12 @@ from typing import Protocol
 
 from protocol.coins import Address, Stream, normal, words
 from protocol.messages import Task
+from server.choice_record import Choice, ChoiceRequest, SimulatedChoice, is_look
 from server.release import ReleaseLedger, simulated_release
 from server.release_record import Release, ReleaseRequest, SimulatedRelease
+from server.simulated_choice import simulated_choice, words_wanted
+
+CHOICE_ROUND = 1 << 16  # of coins for choices of thresholds: no task has it
 
 
 class Curator(Protocol):
@@ -19,6 +23,10 @@ class Curator(Protocol):
 
     def release(self, task: Task, request: ReleaseRequest, exact_sum: list[int]) -> Release | SimulatedRelease:
         """The noisy sum of one repetition."""
+        ...
+
+    def choose(self, task: Task, request: ChoiceRequest, scores: list[int]) -> Choice | SimulatedChoice:
+        """The choice of one repetition, in the place of a sum."""
         ...
 
 
@@ -38,6 +46,12 @@ class SimulatedCurator:
         start = 0 if task.rows is None else int(task.rows.numbers()[0]) * len(exact_sum)
         return simulated_release(request, exact_sum, normal(words(address, start, len(exact_sum))))
 
+    def choose(self, task: Task, request: ChoiceRequest, scores: list[int]) -> SimulatedChoice:
+        """Choose by floating-point noise at the address of the repetition."""
+        round = CHOICE_ROUND if is_look(request) else task.round
+        coins = words(self.address(task.n, request.repetition, round), 0, words_wanted(request))
+        return simulated_choice(request, scores, coins)
+
     def address(self, n: int, repetition: int, round: int) -> Address:
         """Where the coins of a repetition's round are."""
         return Address(self.seed, Stream.CURATOR, n, repetition, round)
@@ -45,7 +59,7 @@ class SimulatedCurator:
 
 @dataclass(frozen=True)
 class LiveCurator:
-    """The system's entropy and a ledger on disk: one discrete Gaussian release a task and repetition."""
+    """The system's entropy and a ledger on disk: one discrete release or choice a task and repetition."""
 
     ledger: ReleaseLedger
 
@@ -57,3 +71,7 @@ class LiveCurator:
     def release(self, task: Task, request: ReleaseRequest, exact_sum: list[int]) -> Release:
         """Commit the noisy sum, then return it; after a crash, return what was committed."""
         return self.ledger.release(request, exact_sum)
+
+    def choose(self, task: Task, request: ChoiceRequest, scores: list[int]) -> Choice:
+        """Commit the choice, then return it; after a crash, return what was committed."""
+        return self.ledger.choose(request, scores)

@@ -1,4 +1,4 @@
-"""The curator's release: noise is added to an exact sum once, and is on disk before anyone sees the result.
+"""The curator's release: a sum is noised, or a choice is made, once, and is on disk before anyone sees the result.
 
 A restart replays what was committed: fresh noise on the same sum would let a reader average the noise away.
 Entropy for the curator's noise is created here and nowhere else.
@@ -8,24 +8,26 @@ import math
 import operator
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from server.choice_record import Choice, ChoiceRequest
 from server.mechanisms.discrete_gaussian import calibrate, calibrate_run, sample_discrete_gaussian, scaled_stddev
 from server.release_file import LedgerError, failing_closed, find, insert, open_ledger, read_identity, transaction
 from server.release_record import Release, ReleaseRequest, SimulatedRelease
 
 Integers = Sequence[int] | NDArray[np.int64]
+E = TypeVar("E", Release, Choice)
 IDENTITY_BYTES = 16
 
 
 class ReleaseLedger:
-    """One release for each (task, repetition), in a SQLite file; None keeps it in memory, for one process's lifetime.
+    """One release or choice for each (task, repetition), in a SQLite file; None: in memory, while the process lives.
 
     Belongs to the process and thread that opened it; any number of processes may open one file. A context manager.
     `identity`: random bytes that tell this ledger from every other, also from one that took its place.
@@ -49,18 +51,39 @@ class ReleaseLedger:
         Raises LedgerError where the ledger fails or the (task, repetition) was released with other parameters, and
         TypeError or ValueError for a sum or a claim that can't be noised. Nothing is released then.
         """
-        if os.getpid() != self._process:
-            raise LedgerError("expected the process that opened the ledger, got a fork of it: open the ledger again")
         total = _integers(exact_sum)
-        with failing_closed(), transaction(self._database):
-            release = find(self._database, request.task, request.repetition)
-            if release is None:
-                release = _draw(request, total)
-                insert(self._database, release)
-        asked = replace(request, accepted=release.request.accepted, count=release.request.count)
-        if asked != release.request or len(total) != len(release.values):
+        release = self._committed(request, lambda: _draw(request, total))
+        if len(total) != len(release.values):
             raise LedgerError("expected the parameters this task and repetition were released with, got others")
         return release
+
+    def choose(self, request: ChoiceRequest, scores: Integers) -> Choice:
+        """Commit places chosen among scores, and noisy values of them, then return them; or what was chosen before.
+
+        Places and noise are drawn by the request's `chooser`. A replay ignores the scores it is given, and carries its
+        own list of accepted reports. Scores, in units of 2^exponent, are never written.
+
+        Guarantee: (request.epsilon, request.delta) over the request's rounds and all calls of all processes that share
+        the file, for a unit that moves each score by at most `moved`; neighbours: replace one record, or all of a
+        holder. Raises as `release`, also for another number of scores.
+        """
+        exact = _integers(scores)
+        if len(exact) != request.width:
+            raise ValueError(f"expected {request.width} scores, got {len(exact)}")
+        return self._committed(request, lambda: Choice(request, *request.chooser.choose(exact, secrets.randbits)))
+
+    def _committed(self, request: ReleaseRequest | ChoiceRequest, draw: Callable[[], E]) -> E:
+        """The entry under the request's key: the one on disk, else a new one, which is on disk when this returns."""
+        if os.getpid() != self._process:
+            raise LedgerError("expected the process that opened the ledger, got a fork of it: open the ledger again")
+        with failing_closed(), transaction(self._database):
+            entry = find(self._database, request.task, request.repetition)
+            if entry is None:
+                entry = draw()
+                insert(self._database, entry)
+        if replace(request, accepted=entry.request.accepted, count=entry.request.count) != entry.request:
+            raise LedgerError("expected the parameters this task and repetition were released with, got others")
+        return cast(E, entry)
 
     def close(self) -> None:
         """Close the ledger; what a file holds stays."""

@@ -1,4 +1,4 @@
-"""The curator's ledger as a SQLite file. A release is one row, written in one transaction."""
+"""The curator's ledger as a SQLite file. A release or a choice is one row, written in one transaction."""
 
 import hashlib
 import os
@@ -9,7 +9,10 @@ from pathlib import Path
 
 from protocol.sqlite_header import application_id
 from protocol.strict import told
+from server.choice_record import Choice, decode_choice, encode_choice
 from server.release_record import Release, decode, encode
+
+Entry = Release | Choice
 
 APPLICATION_ID = 0x48544355  # "HTCU"
 VERSION = 2  # a record names the unit of its claim; a ledger has a name of its own
@@ -70,18 +73,18 @@ def transaction(database: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def find(database: sqlite3.Connection, task: bytes, repetition: int) -> Release | None:
-    """What (task, repetition) released before, or None; raises LedgerError for a damaged record."""
+def find(database: sqlite3.Connection, task: bytes, repetition: int) -> Entry | None:
+    """What (task, repetition) released or chose before, or None; raises LedgerError for a damaged record."""
     row = database.execute(
         "SELECT task, repetition, record, digest FROM release WHERE task = ? AND repetition = ?", (task, repetition)
     ).fetchone()
     return _checked(*row) if row else None
 
 
-def insert(database: sqlite3.Connection, release: Release) -> None:
-    """Write a release, within the caller's transaction; a second one for its (task, repetition) is an error."""
-    record = encode(release)
-    row = (release.request.task, release.request.repetition, record, _digest(record))
+def insert(database: sqlite3.Connection, entry: Entry) -> None:
+    """Write an entry, within the caller's transaction; a second one for its (task, repetition) is an error."""
+    record = encode_choice(entry) if isinstance(entry, Choice) else encode(entry)
+    row = (entry.request.task, entry.request.repetition, record, _digest(record))
     database.execute("INSERT INTO release VALUES (?, ?, ?, ?)", row)
 
 
@@ -90,8 +93,8 @@ def is_release_ledger(path: Path) -> bool:
     return application_id(path) == APPLICATION_ID
 
 
-def read_releases(path: Path) -> list[Release]:
-    """All releases of a ledger, oldest first.
+def read_releases(path: Path) -> list[Entry]:
+    """All releases and choices of a ledger, oldest first.
 
     Changes nothing, except that SQLite undoes a commit that a crash cut short.
     Raises LedgerError for a file that is missing, damaged, newer, or not a curator's ledger.
@@ -122,8 +125,8 @@ def _create_or_check(database: sqlite3.Connection, identity: bytes) -> None:
     database.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _check(database: sqlite3.Connection) -> list[Release]:
-    """Every release of an existing ledger, after checking the whole file."""
+def _check(database: sqlite3.Connection) -> list[Entry]:
+    """Every entry of an existing ledger, after checking the whole file."""
     if _pragma(database, "application_id") != APPLICATION_ID:
         raise LedgerError("expected a curator's ledger, got another SQLite file")
     if (version := _pragma(database, "user_version")) != VERSION:
@@ -139,17 +142,17 @@ def _pragma(database: sqlite3.Connection, name: str) -> int | str:
     return value
 
 
-def _checked(task: object, repetition: object, record: object, digest: object) -> Release:
-    """A release from its row; raises LedgerError unless digest and key belong to the record."""
+def _checked(task: object, repetition: object, record: object, digest: object) -> Entry:
+    """An entry from its row; raises LedgerError unless digest and key belong to the record."""
     if not isinstance(record, str) or _digest(record) != digest:
         raise LedgerError("expected an undamaged ledger, got a record that does not match its digest")
     try:
-        release = decode(record)
+        entry = decode_choice(record) if '"places"' in record else decode(record)
     except (ValueError, LookupError, TypeError) as error:
         raise LedgerError(f"expected a record of this version, got one that does not read: {error}") from error
-    if (release.request.task, release.request.repetition) != (task, repetition):
+    if (entry.request.task, entry.request.repetition) != (task, repetition):
         raise LedgerError("expected an undamaged ledger, got a record under another's key")
-    return release
+    return entry
 
 
 def _digest(record: str) -> bytes:

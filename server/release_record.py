@@ -14,12 +14,22 @@ from server.mechanisms import CENTRAL
 from server.mechanisms.rounds import ROUNDS
 
 
+def sorted_reports(task: bytes, accepted: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """Ids of a task's accepted reports, sorted. Raises ValueError for a task without a name, or a report twice."""
+    if not task:
+        raise ValueError("expected a task id, got no bytes")
+    if len(set(accepted)) != len(accepted):
+        raise ValueError("expected every report once, got one twice: its labels would count double")
+    return tuple(sorted(accepted))
+
+
 @dataclass(frozen=True)
 class ReleaseRequest:
     """What is public about one release before it exists.
 
     `task` (its id) and `repetition` name the release; `accepted` are the public ids of the reports in the sum, kept
-    sorted (a hash of an exact sum would tell it to whoever guesses well); `count` is the number of labels in it. Sums
+    sorted (a hash of an exact sum would tell it to whoever guesses well); `count` is the number of labels in it, or
+    what a mean is divided by: the rows that a trimmed one keeps, or the smallest group's of a median of groups. Sums
     are in units of 2^exponent, and so is the root of `sensitivity_squared`: how far a label can move the sum, or, where
     `unit` is a labeler, all of a labeler's labels, of which `cap` count (0 for other units: a label, a record, all
     records of a holder). `rounds` releases share the claim. All but `accepted` and `count` follows from the task.
@@ -41,8 +51,6 @@ class ReleaseRequest:
     rounds: int = 1
 
     def __post_init__(self) -> None:
-        if not self.task:
-            raise ValueError("expected a task id, got no bytes")
         for name, lowest in (("repetition", 0), ("count", 0), ("sensitivity_squared", 1), ("rounds", 1)):
             if not getattr(self, name) >= lowest:
                 raise ValueError(f"expected {name} >= {lowest}, got {getattr(self, name)}")
@@ -50,11 +58,9 @@ class ReleaseRequest:
         known = ROUNDS if records else CENTRAL
         if self.mechanism not in known or (self.rounds > 1 and not records):
             raise ValueError(f"expected a mechanism out of {sorted(known)}, got {self.mechanism!r}")
-        if len(set(self.accepted)) != len(self.accepted):
-            raise ValueError("expected every report once, got one twice: its labels would count double")
         if (self.cap >= 1) != (self.unit is Unit.LABELER):
             raise ValueError(f"expected a cap >= 1 exactly of a labeler, got {self.unit.label} with {self.cap}")
-        object.__setattr__(self, "accepted", tuple(sorted(self.accepted)))
+        object.__setattr__(self, "accepted", sorted_reports(self.task, self.accepted))
 
     @property
     def noise_multiplier(self) -> float:

@@ -13,7 +13,7 @@ from protocol.strict import StudyError
 from studies.ledger_words import by_run, names_of, spans
 
 if TYPE_CHECKING:
-    from server.release_record import Release
+    from server.release_file import Entry
 
 EXAMPLES = """\
 examples:
@@ -24,7 +24,8 @@ A labeler's ledger shows every task with what it charged each label, and what ea
 records, each record and each holder. The rounds of a run, which pay once, are one line. Epsilon
 and delta of a labeler protect all of their labels together, and at a delta of 1 or more nothing does. A curator's
 ledger shows every release, and what they cost together as if all were about the same labels: claims added, and the same
-noise counted as Gaussian, at the same delta, which says more. Answers and sums stay in the file."""
+noise counted as Gaussian, at the same delta, which says more; claims of choices are added to that. Answers, sums and
+what was chosen stay in the file."""
 MOST_LABELERS = 20  # in the terminal; JSON has all of them
 LEFT = ("task", "rounds", "trust", "unit", "mechanism", "labeler", "holder", "coins")
 
@@ -119,10 +120,11 @@ def release_ledger(path: Path) -> dict[str, Any]:
                 "epsilon": _text(release.request.epsilon),
                 "delta": _text(release.request.delta),
                 "unit": release.request.unit.label,
-                "cap": release.request.cap or None,
+                "cap": getattr(release.request, "cap", None) or None,
                 f"{item or owner}s": release.request.count,
                 "reports": len(release.request.accepted),
-                "stddev": release.stddev * 2.0**release.request.exponent,
+                "stddev": _stddev(release),
+                "chosen": getattr(release.request, "sparsity", None),
                 "coins": release.coins.label,
             }
             for release in releases
@@ -131,7 +133,13 @@ def release_ledger(path: Path) -> dict[str, Any]:
     }
 
 
-def _together(releases: "list[Release]") -> list[dict[str, Any]]:
+def _stddev(release: "Entry") -> float | None:
+    """Of a sum's noise; a choice has none, or one beside it."""
+    stddev: int | None = getattr(release, "stddev", None)
+    return None if stddev is None else stddev * 2.0**release.request.exponent
+
+
+def _together(releases: "list[Entry]") -> list[dict[str, Any]]:
     """All releases as if about the same labels, for each unit that all of them protect."""
     from server.accountant import composition
 

@@ -1,19 +1,21 @@
 """What is made of a round's answers where some of them may be lies: the arm's aggregator in the place of a mean."""
 
+import math
 from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from protocol.aggregates import CLIPPING, TRIMMED
 from protocol.arms import Arm
-from protocol.coins import normal
 from protocol.messages import Task
 from protocol.numeric.coordinates import Coordinates
-from protocol.record_terms import L2, ROWS, SUMS, Bounded, channel_of
+from protocol.record_terms import L2, ROWS, SUMS, Bounded, channel_of, sum_exponent
 from protocol.trust import Trust
 from server.aggregators import AGGREGATORS
 from server.aggregators.base import Options
-from server.algorithms.bounds import central_bound, noise_multiplier
+from server.algorithms.bounds import central_bound
 from server.algorithms.steps import Floats, Room
 from server.evidence import Heard
 
@@ -32,15 +34,21 @@ def clips_around(room: Room) -> bool:
 
 
 def curator_bound(room: Room, n: int, rounds: int = 1) -> Bounded:
-    """`central_bound` for the arm's aggregator: rows for a trimmed mean, lengths for centred clipping, else sums.
-
-    Raises StudyError where a real curator would have to add noise that is made of numbers, before anybody pays.
-    """
+    """`central_bound` for the arm's aggregator: rows for a trimmed mean, lengths for centred clipping, else sums."""
     if aggregate_of(room) == TRIMMED:
-        room.curator_words(0, 0, 1)
         kept = n - 2 * options_of(room.arm, n).trim
         return central_bound(room, kept, rounds, kind=ROWS)
     return central_bound(room, n, rounds, kind=SUMS, norm=L2 if clips_around(room) else None)
+
+
+def curator_task(room: Room, n: int, rounds: int = 1, **where: Any) -> Task:
+    """What n rows are asked for a curator's aggregate, `where` as `Room.task` takes it; a trimmed one says how much.
+
+    So two shares of rows that are left out are two tasks, which rows pay for one by one.
+    """
+    share = room.arm.get("trim")
+    more: dict[str, Any] = {"trim": share} if aggregate_of(room) == TRIMMED and isinstance(share, Decimal) else {}
+    return room.task(curator_bound(room, n, rounds), **where, **more)
 
 
 def combined(room: Room, heard: Heard, start: Floats | None = None) -> Floats:
@@ -49,20 +57,21 @@ def combined(room: Room, heard: Heard, start: Floats | None = None) -> Floats:
     Medians and trimmed means of reports that have some coordinates each are of those that have a coordinate.
     `start` (repetitions, d): where centred clipping starts, a last round's output; None: the coordinate median.
 
-    Guarantee: of clear and randomised reports this is post-processing. A curator's trimmed mean has Gaussian noise for
-    its sensitivity 2 threshold sqrt(d) / (n - 2t) in length: (epsilon, delta) over the task's rounds; unit: what a row
-    is; neighbours: replace it. In simulation only. Means and centred clipping are noisy sums: see `Room.sums`.
+    Guarantee: of clear and randomised reports this is post-processing. A curator's trimmed mean has Gaussian noise:
+    (epsilon, delta) over the task's rounds; unit: what a row is; neighbours: replace it. So have means and centred
+    clipping, which are noisy sums.
     """
     name = aggregate_of(room)
     if name == "mean" or clips_around(room):
         return room.means(heard)
+    if room.arm.trust is Trust.CENTRAL:
+        return np.stack([_trimmed(room, heard, index) for index in range(room.cell.repetitions)])
     values, sent = heard.collected.values, _sent(heard.task)
     assert values is not None
     if sent < 1.0 and name in BY_COORDINATE:
         return np.stack([_of_senders(room, each, sent) for each in values])
     starts = [None] * len(values) if start is None or name != CLIPPING else [tuple(each) for each in start.tolist()]
-    found = np.stack([_vector(room, each, at) for each, at in zip(values, starts, strict=True)])
-    return found + _noise(room, heard) if room.arm.trust is Trust.CENTRAL else found
+    return np.stack([_vector(room, each, at) for each, at in zip(values, starts, strict=True)])
 
 
 def options_of(arm: Arm, count: int, start: tuple[float, ...] | None = None) -> Options:
@@ -105,11 +114,20 @@ def _of_senders(room: Room, reports: Floats, sent: float) -> Floats:
     return found
 
 
-def _noise(room: Room, heard: Heard) -> Floats:
-    how, sensitivity = Bounded.of(heard.task.menu[0]), AGGREGATORS[aggregate_of(room)].sensitivity
-    assert sensitivity is not None
-    count, dimension = len(heard.collected.rows), room.dimension
-    moved = sensitivity(count, dimension, how.threshold, options_of(room.arm, count)).l2
-    stddev = noise_multiplier(room, how.rounds) * moved
-    each = range(room.cell.repetitions)
-    return np.stack([stddev * normal(room.curator_words(index, heard.task.round, dimension)) for index in each])
+def _trimmed(room: Room, heard: Heard, index: int) -> Floats:
+    """The sum of what is kept of each coordinate, in integers on a grid, with noise, over how many are kept.
+
+    A row that rises by h in a coordinate lets no value of the sorted list fall, and all of them rise by h together: so
+    what is kept of them rises by h at most, and the sum moves no further than a sum of all rows would.
+    """
+    task, values = heard.task, heard.collected.values
+    assert values is not None
+    how = Bounded.of(task.menu[0])
+    power = sum_exponent(task, how)
+    most = math.floor(Fraction(how.threshold) / Fraction(2) ** power)
+    whole = np.clip(np.trunc(np.ldexp(values[index], -power)), -most, most).astype(np.int64)
+    count = len(whole)
+    trim = options_of(room.arm, count).trim
+    exact = np.sort(whole, axis=0)[trim : count - trim].sum(axis=0)
+    total, divisor = room.released([heard], index, exact.tolist(), power, count - 2 * trim)
+    return total / divisor

@@ -10,10 +10,10 @@ from protocol.strict import StudyError
 from protocol.terms import share
 from protocol.trust import Trust
 from server.aggregators.median_of_means import runs
-from server.algorithms.aggregates import clips_around, combined, curator_bound
+from server.algorithms.aggregates import clips_around, combined, curator_task
 from server.algorithms.bounds import FAILURE
 from server.algorithms.local import local_task
-from server.algorithms.mean import group_means, noisy_median, printed_bound
+from server.algorithms.mean import group_sums, noisy_median, printed_bound
 from server.algorithms.projections import PROJECTIONS
 from server.algorithms.steps import Floats, Found, Room, Steps
 from server.algorithms.theory import bounded_by_theory, rounds_of, step_of
@@ -53,7 +53,7 @@ def descent(room: Room) -> Steps:
 def algorithm_2_convex(room: Room) -> Steps:
     """Algorithm 2 for convex losses as printed: all data in every round, advanced composition, the averaged iterate.
 
-    Guarantee: (epsilon, delta) over all rounds; unit: what a row is; neighbours: replace it. In simulation only.
+    Guarantee: (epsilon, delta) over all rounds; unit: what a row is; neighbours: replace it.
     Source: Tao, Wu, Cheng, Wang 2022, Algorithm 2 and Theorem 5.
     """
     rounds = rounds_of(room)
@@ -63,8 +63,8 @@ def algorithm_2_convex(room: Room) -> Steps:
 def algorithm_2_strong(room: Room) -> Steps:
     """Algorithm 2 for strongly convex losses as printed: disjoint batches, each with the whole claim, the last iterate.
 
-    Guarantee: (epsilon, delta), for a row is in one batch; unit: what a row is; neighbours: replace it. In simulation
-    only. Source: Tao, Wu, Cheng, Wang 2022, Algorithm 2 and Theorem 7.
+    Guarantee: (epsilon, delta), for a row is in one batch; unit: what a row is; neighbours: replace it.
+    Source: Tao, Wu, Cheng, Wang 2022, Algorithm 2 and Theorem 7.
     """
     rounds = rounds_of(room)
     return (yield from _printed(room, _batches(room, rounds), 1, "last"))
@@ -77,8 +77,7 @@ def _printed(room: Room, batches: list[range], rounds: int, average: str) -> Ste
         count = groups_count(room.dimension, FAILURE, len(batch))
         cut = [range(batch.start + part.start, batch.start + part.stop) for part in runs(len(batch), count)]
         how = printed_bound(room, len(batch), count, rounds)
-        means = yield from group_means(room, cut, how, path.at, t)
-        path.step(noisy_median(room, means, how, t))
+        path.step(noisy_median(room, (yield from group_sums(room, cut, how, path.at, t))))
     return path.found(average)
 
 
@@ -86,7 +85,7 @@ def _task(room: Room, theta: Floats, t: int, rows: range, rounds: int, last: Flo
     if room.arm.trust is Trust.CLEAR:
         return room.task(theta=theta, round=t, rows=rows)
     if room.arm.trust is Trust.CENTRAL:
-        task = room.task(curator_bound(room, len(rows), rounds), theta=theta, round=t, rows=rows)
+        task = curator_task(room, len(rows), rounds, theta=theta, round=t, rows=rows)
         return replace(task, centre=np.ascontiguousarray(last)) if clips_around(room) else task
     assert room.epsilon is not None
     if room.delta is not None:

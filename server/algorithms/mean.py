@@ -1,21 +1,19 @@
 """Means of heavy-tailed records: truncated or clipped, by groups, as printed and better."""
 
-import math
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
 
-from protocol.coins import normal
 from protocol.messages import Task
 from protocol.record_terms import CLIP, TRUNCATE, Bounded, bounded
 from protocol.strict import StudyError
 from protocol.trust import Trust
 from server.aggregators.base import median_rows
 from server.aggregators.median_of_means import runs
-from server.algorithms.aggregates import USUAL_STEPS, clips_around, combined, curator_bound
-from server.algorithms.bounds import FAILURE, assumed, central_bound, noise_multiplier, rounded
+from server.algorithms.aggregates import USUAL_STEPS, clips_around, combined, curator_bound, curator_task
+from server.algorithms.bounds import FAILURE, assumed, central_bound, rounded
 from server.algorithms.local import local_task
 from server.algorithms.steps import Floats, Found, Room, Steps, mean_of_rows
 from server.evidence import Heard
@@ -39,7 +37,7 @@ def mean(room: Room) -> Steps:
     if clips_around(room):
         return (yield from clipped_mean(room))
     central = room.arm.trust is Trust.CENTRAL
-    (heard,) = yield [room.task(curator_bound(room, room.n)) if central else local_task(room, room.n)]
+    (heard,) = yield [curator_task(room, room.n) if central else local_task(room, room.n)]
     return found(-combined(room, heard))
 
 
@@ -74,7 +72,7 @@ def algorithm_3(room: Room) -> Steps:
     """Algorithm 3 as printed: the median, by coordinate, of the means of m groups, and noise on it.
 
     m = ceil(4 log(2d / xi)) groups; Gaussian noise of sensitivity 2 tau sqrt(d) / g, g the size of the smallest group.
-    `groups`, `shape` and `threshold` can be said otherwise. In simulation only: no exact noise is made for a median.
+    `groups`, `shape` and `threshold` can be said otherwise.
 
     Guarantee: (epsilon, delta); unit and neighbours as `mean`.
     Source: Tao, Wu, Cheng, Wang 2022, Algorithm 3; groups of unequal size: derived, see docs/HEAVY_TAILS.md.
@@ -86,8 +84,7 @@ def groups_then_noise(room: Room) -> Steps:
     """What `algorithm_3` does, with the noise of the arm's mechanism."""
     cut = runs(room.n, min(room.n, room.whole("groups", groups_count(room.dimension, FAILURE, room.n))))
     how = printed_bound(room, room.n, len(cut))
-    means = yield from group_means(room, cut, how, None, 0)
-    return found(-noisy_median(room, means, how, 0))
+    return found(-noisy_median(room, (yield from group_sums(room, cut, how, None, 0))))
 
 
 def median_of_means(room: Room) -> Steps:
@@ -154,36 +151,36 @@ def printed_bound(room: Room, n: int, groups: int, rounds: int = 1) -> Bounded:
     return Bounded(rounded(threshold), shape=room.word("shape", TRUNCATE), rounds=rounds)
 
 
-@dataclass(frozen=True)
-class GroupMeans:
-    """Exact means of groups, which only a curator sees: `values` (groups, repetitions, d); `least` rows in a group."""
-
-    values: Floats
-    least: int
-
-
-def group_means(
+def group_sums(
     room: Room, cut: list[range], how: Bounded, theta: Floats | None, round: int
-) -> Generator[list[Task], list[Heard], GroupMeans]:
-    """Means of those of each group who answered; groups of which nobody did are left out.
+) -> Generator[list[Task], list[Heard], list[Heard]]:
+    """Exact sums of groups, which only a curator sees; tasks say of how many groups the median will be."""
+    count = Decimal(len(cut))
+    return (yield [room.task(how, theta=theta, round=round, rows=part, groups=count) for part in cut])
 
-    Raises StudyError before anybody is asked where a curator of real records could not add the noise that follows.
+
+def noisy_median(room: Room, heard: list[Heard]) -> Floats:
+    """The median of the means of those of each group who answered, with the noise that Algorithm 3 adds to it.
+
+    Noise is for the smallest group, as it answered: each sum is brought to its size, c S_g / c_g rounded down, so that
+    a row moves it by no more than S_g. The two middle values are added, on half of the grid, where they are integers.
+
+    Guarantee: (epsilon, delta) over the rounds of the claim; unit: what a row is; neighbours: replace it.
+    Source: Tao, Wu, Cheng, Wang 2022, Algorithm 3; in integers: derived, see docs/PRIVACY.md.
     """
-    room.curator_words(0, round, 1)
-    heard = yield [room.task(how, theta=theta, round=round, rows=part) for part in cut]
-    sums = [(each.collected.sums, len(each.collected.rows)) for each in heard]
-    means = [total / count for total, count in sums if total is not None]
-    return GroupMeans(np.stack(means), min(count for _, count in sums if count))
-
-
-def noisy_median(room: Room, means: GroupMeans, how: Bounded, round: int) -> Floats:
-    """The median of group means with the noise that Algorithm 3 adds: of the smallest group, as it answered."""
-    sensitivity = 2 * how.threshold * math.sqrt(room.dimension) / means.least
-    stddev = noise_multiplier(room, how.rounds) * sensitivity
-    noisy = []
-    for index in range(means.values.shape[1]):
-        coins = room.curator_words(index, round, room.dimension)
-        noisy.append(median_rows(means.values[:, index]) + stddev * normal(coins))
+    power, counts = heard[0].task.exponent, [len(each.collected.rows) for each in heard]
+    assert power is not None
+    least, noisy = min(count for count in counts if count), []
+    for index in range(room.cell.repetitions):
+        even = []
+        for each, count in zip(heard, counts, strict=True):
+            if each.collected.sums is not None and count:
+                sums = np.ldexp(each.collected.sums[index], -power)
+                even.append([least * int(value) // count for value in sums])
+        middle = [sorted(column) for column in zip(*even, strict=True)]
+        exact = [column[(len(column) - 1) // 2] + column[len(column) // 2] for column in middle]
+        total, divisor = room.released(heard, index, exact, power - 1, least)
+        noisy.append(total / divisor)
     return np.stack(noisy)
 
 

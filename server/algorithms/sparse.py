@@ -2,19 +2,20 @@
 
 import math
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from protocol.record_terms import CLIP, TRUNCATE, Bounded, bounded
+from protocol.record_terms import CLIP, TRUNCATE, Bounded, bounded, moves
 from protocol.strict import StudyError
 from protocol.trust import Trust
 from server.algorithms.bounds import FAILURE, assumed, rounded
 from server.algorithms.sparse_local import local_hard_thresholding
-from server.algorithms.sparse_terms import SparsePath, Terms, batches, largest, terms_of
+from server.algorithms.sparse_terms import Indices, SparsePath, Terms, batches, largest, terms_of
 from server.algorithms.steps import Floats, Room, Steps, mean_of_rows
+from server.choice_record import values_of
 from server.evidence import Heard
-from server.mechanisms.peeling import step_change
 from server.mechanisms.selection_rounds import Rounds, shared_rounds
 from server.thresholds import bias_constant, mse_threshold, sparse_threshold
 
@@ -27,7 +28,7 @@ def hard_thresholding(room: Room) -> Steps:
     round, and T releases share the claim; "disjoint": each answers in one. Local: `local_hard_thresholding`.
 
     Guarantee: central (epsilon, delta), or epsilon where the mechanism is pure, over all rounds; unit: what a row is;
-    neighbours: replace it. In simulation only, but in clear.
+    neighbours: replace it.
     Source: Tao, Wu, Cheng, Wang 2022, Algorithm 5; clipping, reuse and one-shot noise: derived, see
     docs/HEAVY_TAILS.md.
     """
@@ -43,8 +44,8 @@ def hard_thresholding(room: Room) -> Steps:
 def algorithm_5(room: Room) -> Steps:
     """Algorithm 5 as printed: disjoint batches, gradients truncated to zero at the printed B, Peeling as printed.
 
-    Guarantee: (epsilon, delta), for a row is in one batch; unit: what a row is; neighbours: replace it. In simulation
-    only. Source: Tao, Wu, Cheng, Wang 2022, Algorithms 4 and 5.
+    Guarantee: (epsilon, delta), for a row is in one batch; unit: what a row is; neighbours: replace it.
+    Source: Tao, Wu, Cheng, Wang 2022, Algorithms 4 and 5.
     """
     terms = terms_of(room)
     return (yield from _peeled(room, terms, batches(room, range(room.n), terms.rounds), "paper", TRUNCATE))
@@ -67,7 +68,6 @@ def _clear(room: Room, terms: Terms, cut: list[range]) -> Steps:
 
 
 def _peeled(room: Room, terms: Terms, cut: list[range], rule: str, shape: str) -> Steps:
-    room.curator_words(0, 0, 1)  # refuses a curator of real records before they pay
     size, share = len(cut[0]), room.arm.get("split")
     selections = _selections(room, terms, len(cut) if size == room.n else 1)
     how = Bounded(_threshold(room, terms, selections, size, rule, shape), shape=shape, rounds=selections.rounds)
@@ -76,15 +76,26 @@ def _peeled(room: Room, terms: Terms, cut: list[range], rule: str, shape: str) -
     path = SparsePath(room)
     for t, rows in enumerate(cut):
         (heard,) = yield [room.task(how, theta=path.at, round=t, rows=rows, **more)]
-        moved = path.at - float(terms.step) * _exact_means(heard)
-        change = step_change(how.threshold, float(terms.step), len(heard.collected.rows))  # of those who answered
-        chosen = []
-        for index, each in enumerate(moved):
-            coins = room.curator_words(index, t, selections.word_rows * room.dimension)
-            found = selections.select(each, change, coins.reshape(selections.word_rows, room.dimension))
-            chosen.append((found.support, found.values))
-        path.move(chosen)
+        path.move([_chosen(room, heard, path.at[index], index, terms) for index in range(len(path.at))])
     return path.found
+
+
+def _chosen(room: Room, heard: Heard, at: Floats, index: int, terms: Terms) -> tuple[Indices, Floats]:
+    """The support of a step and the values there: scores are at / step times the number of rows, less their exact sum.
+
+    In units of the sum's grid a row moves each of them by 2 floor(B / 2^e), whoever answers; `at` is public.
+    """
+    task, sums = heard.task, heard.collected.sums
+    assert sums is not None and task.exponent is not None
+    unit, how = Fraction(2) ** task.exponent, Bounded.of(task.menu[0])
+    scale = len(heard.collected.rows) / (Fraction(terms.step) * unit)
+    exact = [int(value) for value in np.ldexp(sums[index], -task.exponent)]
+    scores = [round(Fraction(place) * scale) - value for place, value in zip(at.tolist(), exact, strict=True)]
+    moved, share = moves(task.unit) * math.floor(Fraction(how.threshold) / unit), room.arm.get("split")
+    more = {"sparsity": terms.sparsity, "share": share if isinstance(share, Decimal) else None}
+    choice = room.chosen(heard, index, scores, task.exponent, moved, task.menu[0].name, **more)
+    values = values_of(choice) * float(terms.step) / choice.request.count
+    return np.array(choice.places, dtype=np.int64), values
 
 
 def _selections(room: Room, terms: Terms, rounds: int) -> Rounds:
@@ -123,10 +134,3 @@ def _threshold(room: Room, terms: Terms, selections: Rounds, size: int, rule: st
         return rounded(float((bias_constant(shape, tail) * moment / least) ** (1 / (1 + tail))))
     batch, level = room.n // terms.rounds, (float(room.epsilon), float(room.delta))
     return rounded(sparse_threshold(moment, tail, batch, *level, terms.sparsity, room.dimension, terms.rounds, FAILURE))
-
-
-def _exact_means(heard: Heard) -> Floats:
-    """Exact means of bounded gradients, which only a curator sees: (repetitions, d)."""
-    assert heard.collected.sums is not None
-    means: Floats = heard.collected.sums / len(heard.collected.rows)
-    return means

@@ -1,14 +1,15 @@
 """What an algorithm of rounds is to the loop that plays it, and what it may use."""
 
-from collections.abc import Generator
+import hashlib
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from protocol.arms import Arm
-from protocol.coins import Words, words
 from protocol.decimals import decimal
 from protocol.messages import Mechanism, Runs, Task
 from protocol.privacy import Unit
@@ -16,7 +17,8 @@ from protocol.record_terms import ADDED, L2, ROWS, TRUNCATE, Bounded, squared_se
 from protocol.strict import StudyError
 from protocol.study import Cell, Study
 from protocol.trust import Trust
-from server.curator import SimulatedCurator
+from server.choice_record import Choice, ChoiceRequest, SimulatedChoice
+from server.curator import Curator
 from server.evidence import Heard, Server
 from server.listening import nobody
 from server.outcome import asked_rows
@@ -150,31 +152,32 @@ class Room:
         if not len(heard.collected.rows):
             raise nobody(heard.task, heard.collected)
         if heard.task.trust is Trust.CENTRAL:
-            return np.stack([self._released(heard, index) for index in range(self.cell.repetitions)])
+            return np.stack([self._mean(heard, index) for index in range(self.cell.repetitions)])
         assert heard.collected.values is not None
         return np.stack([mean_of_rows(values) for values in heard.collected.values])
 
-    def curator_words(self, index: int, round: int, count: int) -> Words:
-        """Coins of a simulated curator for noise that is made of numbers; a real one has none. Raises StudyError."""
-        curator = self.server.curator
-        if not isinstance(curator, SimulatedCurator):
-            raise StudyError(f"{self.arm.name}: expected simulated records: its noise is not made exactly")
-        return words(curator.address(self.n, self.cell.first_repetition + index, round), 0, count)
+    def released(
+        self, asked: Sequence[Heard], index: int, exact: list[int], power: int, count: int
+    ) -> tuple[Floats, int]:
+        """Integers that all of these tasks make of a repetition plus noise, in units of 2^power, and a divisor.
 
-    def _released(self, heard: Heard, index: int) -> Floats:
-        """The mean that is committed for a repetition: after a crash, of those who answered before it."""
-        task, collected, curator = heard.task, heard.collected, self.server.curator
-        assert collected.sums is not None and task.epsilon is not None and task.exponent is not None
-        if curator is None or task.delta is None:
-            raise StudyError("expected a curator, and a delta, for noisy sums of records")
-        how = Bounded.of(task.menu[0])
+        They are committed once, with `count`: after a crash both are those of who answered before it. One row moves
+        them by no more than it moves the sum of a task on that grid.
+
+        Guarantee: (epsilon, delta) over the rounds of the tasks' claim; unit: what a row is; neighbours: the unit's.
+        Raises StudyError without a curator or a delta.
+        """
+        task = asked[0].task
+        curator, how = self._curator(), Bounded.of(task.menu[0])
+        if task.epsilon is None or task.delta is None:
+            raise StudyError(f"{self.arm.name}: expected a delta for noisy sums of records")
         request = ReleaseRequest(
-            task=heard.task_id,
+            task=name_of(asked),
             repetition=task.first_repetition + index,
-            accepted=collected.accepted,
-            count=len(collected.rows),
-            exponent=task.exponent,
-            sensitivity_squared=squared_sensitivity(how, task.exponent, self.dimension, task.unit),
+            accepted=tuple(report for each in asked for report in each.collected.accepted),
+            count=count,
+            exponent=power,
+            sensitivity_squared=squared_sensitivity(how, power, self.dimension, task.unit),
             mechanism=task.menu[0].name,
             epsilon=task.epsilon,
             delta=task.delta,
@@ -182,10 +185,54 @@ class Room:
             cap=0,
             rounds=how.rounds,
         )
-        exact = [int(value) for value in np.ldexp(collected.sums[index], -task.exponent)]
         release = curator.release(task, request, exact)
+        return in_real_units(release), release.request.count
+
+    def chosen(
+        self, heard: Heard, index: int, scores: list[int], power: int, moved: int, mechanism: str, **more: Any
+    ) -> Choice | SimulatedChoice:
+        """Places among scores in units of 2^power that the task makes of a repetition, committed once.
+
+        `more`: what a `ChoiceRequest` has beside. Guarantee: as `released`, where one row moves scores by `moved`.
+        """
+        task, collected = heard.task, heard.collected
+        assert task.epsilon is not None
+        request = ChoiceRequest(
+            task=heard.task_id,
+            repetition=task.first_repetition + index,
+            accepted=collected.accepted,
+            count=len(collected.rows),
+            exponent=power,
+            moved=moved,
+            width=len(scores),
+            mechanism=mechanism,
+            epsilon=task.epsilon,
+            delta=task.delta,
+            unit=task.unit,
+            rounds=Bounded.of(task.menu[0]).rounds,
+            **more,
+        )
+        return self._curator().choose(task, request, scores)
+
+    def _curator(self) -> Curator:
+        if self.server.curator is None:
+            raise StudyError(f"{self.arm.name}: expected a curator")
+        return self.server.curator
+
+    def _mean(self, heard: Heard, index: int) -> Floats:
+        """The mean of a repetition by its noisy sum."""
+        task, collected = heard.task, heard.collected
+        assert collected.sums is not None and task.exponent is not None
+        exact = [int(value) for value in np.ldexp(collected.sums[index], -task.exponent)]
+        total, count = self.released([heard], index, exact, task.exponent, len(collected.rows))
         # The divisor does not tell how many there are where that is what a claim hides.
-        return in_real_units(release) / (asked_rows(task) if task.unit in ADDED.values() else release.request.count)
+        return total / (asked_rows(task) if task.unit in ADDED.values() else count)
+
+
+def name_of(asked: Sequence[Heard]) -> bytes:
+    """What names a release that is made of all of these tasks: the id of one, or a hash of the ids of several."""
+    ids = [each.task_id for each in asked]
+    return ids[0] if len(ids) == 1 else hashlib.sha256(b"".join(ids)).digest()
 
 
 def mean_of_rows(values: Floats, block: int = 4096) -> Floats:

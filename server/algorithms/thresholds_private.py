@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Context, Decimal
-from fractions import Fraction
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from protocol.decimals import add, decimal
 from protocol.messages import Task
@@ -20,10 +20,11 @@ from server.algorithms.bounds import noise_multiplier, rounded
 from server.algorithms.local import worst_variance
 from server.algorithms.side_by_side import side_by_side
 from server.algorithms.steps import Room, Steps
-from server.curator import SimulatedCurator
+from server.choice_record import values_of
 from server.evidence import Heard
-from server.mechanisms.threshold_choice import DECAY, choice_costs, simulate_threshold, usual_target
-from server.mechanisms.threshold_fits import debiased_fractions, fit_tail, local_choice, local_target, tail_histogram
+from server.mechanisms.exact_choices import HISTOGRAM, THRESHOLD
+from server.mechanisms.threshold_choice import usual_target
+from server.mechanisms.threshold_fits import debiased_fractions, fit_tail, local_choice, local_target
 
 # A rule for one repetition: asks, pays, and leaves a room with the rest of the claim, and a number as its threshold.
 Rule = Callable[[Room], Generator[list[Task], list[Heard], Room]]
@@ -34,7 +35,8 @@ SHARE, FAILURE = Decimal("0.4"), 0.1
 RESERVED = Decimal("0.4")  # of holders, who say one bit each
 DOUBT = 0.75  # standard deviations of a share that may lie beyond: else noise at large thresholds decides
 LEAST_EXCESS = 0.05  # of a tail's index over 1, below which there is no mean
-CHOICE_ROUND = 1 << 16  # of the curator's coins for choices: no task has it
+DECAY = Decimal("0.693147")  # log 2 up to its sixth digit: weights of B^-2 on the grid
+POWER, ONE = -20, 1 << 20  # a row, in units of the grid on which counts are compared and noised
 _DOWN = Context(prec=28, rounding=ROUND_FLOOR)
 
 
@@ -70,14 +72,16 @@ def by_selection(room: Room) -> Generator[list[Task], list[Heard], Room]:
     """The exponential mechanism on 2^(j/2), weights B^-2, for a threshold that a certain number of rows exceed.
 
     Guarantee: epsilon = choice_share of the arm's, the rest of it, and delta, is left; unit: what a row is; neighbours:
-    replace it. In simulation only. Source: McSherry, Talwar 2007; weights and target derived, see docs/HEAVY_TAILS.md.
+    replace it. Source: McSherry, Talwar 2007; weights and target derived, see docs/HEAVY_TAILS.md.
     """
     part, rest = _parts(room)
-    counts = yield from _counts(room, part)
-    target = usual_target(_effective(rest), part, room.number("choice_failure", FAILURE))
-    decay = DECAY if room.word("choice_weight", "square") == "square" else Fraction(0)
-    coins = room.curator_words(0, CHOICE_ROUND, GRID.width)
-    return _decided(rest, simulate_threshold(GRID.thresholds, choice_costs(counts, target, part, decay), coins))
+    aim = usual_target(_effective(rest), part, room.number("choice_failure", FAILURE))
+    target = decimal(rounded(aim), "target")
+    weights = {"decay": DECAY} if room.word("choice_weight", "square") == "square" else {}
+    heard, counts = yield from _counts(room, part, target=target, **weights)
+    scores = [ONE * count - round(ONE * target) for count in counts]
+    choice = room.chosen(heard, 0, scores, POWER, ONE, THRESHOLD, **weights)
+    return _decided(rest, float(GRID.thresholds[choice.places[0]]))
 
 
 def by_histogram(room: Room) -> Generator[list[Task], list[Heard], Room]:
@@ -86,12 +90,15 @@ def by_histogram(room: Room) -> Generator[list[Task], list[Heard], Room]:
     Not that of least error for the tail's u and v: a fitted u explodes as v nears the index. At most twice the least
     threshold that, by the same noisy counts, no more rows exceed than `by_selection` wants; that one without a tail.
 
-    Guarantee: as `by_selection`, by Laplace noise. In simulation only. Source: derived, see docs/HEAVY_TAILS.md.
+    A row that is replaced changes two bins by 1.
+
+    Guarantee: as `by_selection`, by Laplace noise. Source: derived, see docs/HEAVY_TAILS.md.
     """
     part, rest = _parts(room)
-    counts = yield from _counts(room, part)
+    heard, counts = yield from _counts(room, part, bins=Decimal(1))
     level, thresholds = float(part), GRID.thresholds
-    histogram = tail_histogram(counts, level, room.curator_words(0, CHOICE_ROUND, GRID.width))
+    bins = [ONE * (above - beyond) for above, beyond in pairwise([*counts, 0])]
+    histogram = values_of(room.chosen(heard, 0, bins, POWER, ONE, HISTOGRAM))
     tail = fit_tail(histogram, thresholds, room.n, level)
     effective, above = _effective(rest), np.cumsum(histogram[::-1])[::-1]
     few = np.flatnonzero(above <= usual_target(effective, part))
@@ -137,21 +144,21 @@ def by_bits(room: Room) -> Generator[list[Task], list[Heard], Room]:
 def _parts(room: Room) -> tuple[Decimal, Room]:
     """The level of the choice, and the room that is left. Raises StudyError where no choice can be made."""
     assert room.epsilon is not None
-    if not isinstance(room.server.curator, SimulatedCurator):
-        raise StudyError(f"{room.arm.name}: expected simulated records: a curator's ledger keeps no choices")
     share = room.arm.get("choice_share")
     part, rest = parts(room.epsilon, share if isinstance(share, Decimal) else SHARE)
     return part, replace(room, epsilon=rest)
 
 
-def _counts(room: Room, part: Decimal) -> Generator[list[Task], list[Heard], NDArray[np.int64]]:
-    """How many rows exceed each threshold: exact, for a curator."""
+def _counts(room: Room, part: Decimal, **more: Any) -> Generator[list[Task], list[Heard], tuple[Heard, list[int]]]:
+    """How many rows exceed each threshold: exact, for a curator; `more` says what is chosen by it.
+
+    So two ways to choose are two tasks, which rows pay for one by one.
+    """
     curator = replace(room, arm=replace(room.arm, mechanism=EXCEEDANCES), delta=None)
     ends = Decimal(GRID.lowest), Decimal(GRID.highest)
-    (heard,) = yield [curator.task(Bounded(1.0), epsilon=part, lowest=ends[0], highest=ends[1])]
+    (heard,) = yield [curator.task(Bounded(1.0), epsilon=part, lowest=ends[0], highest=ends[1], **more)]
     assert heard.collected.sums is not None
-    counts: NDArray[np.int64] = heard.collected.sums[0].astype(np.int64)
-    return counts
+    return heard, [int(count) for count in heard.collected.sums[0]]
 
 
 def _effective(room: Room) -> float:

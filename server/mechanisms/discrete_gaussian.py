@@ -42,19 +42,49 @@ def _bernoulli_exp_of_fraction(numerator: int, denominator: int, below: Callable
     return place % 2 == 1
 
 
+def _geometric(scale: int, below: Callable[[int], int]) -> int:
+    """An integer x >= 0 with probability proportional to exp(-x / scale)."""
+    while not bernoulli_exp(offset := below(scale), scale, below):
+        pass
+    blocks = 0
+    while bernoulli_exp(1, 1, below):
+        blocks += 1
+    return offset + scale * blocks
+
+
 def _discrete_laplace(scale: int, below: Callable[[int], int]) -> int:
     """An integer x with probability proportional to exp(-|x| / scale). Source: the same, Algorithm 2."""
     while True:
-        offset = below(scale)
-        if not bernoulli_exp(offset, scale, below):
-            continue
-        blocks = 0
-        while bernoulli_exp(1, 1, below):
-            blocks += 1
-        magnitude = offset + scale * blocks
+        magnitude = _geometric(scale, below)
         negative = below(2) == 1
         if magnitude or not negative:  # zero is counted once
             return -magnitude if negative else magnitude
+
+
+def sample_discrete_laplace(scale: int, size: int, randbits: Callable[[int], int]) -> list[int]:
+    """Independent integers x with probability proportional to exp(-|x| / scale), exactly.
+
+    The running time depends on the noise, never on the data. Raises ValueError for scale < 1 or size < 0.
+    Source: Canonne, Kamath, Steinke 2020, Algorithm 2.
+    """
+    below = _checked_below(scale, size, randbits)
+    return [_discrete_laplace(scale, below) for _ in range(size)]
+
+
+def sample_geometric(scale: int, size: int, randbits: Callable[[int], int]) -> list[int]:
+    """The same for integers x >= 0: one side of it, with zero counted in full."""
+    below = _checked_below(scale, size, randbits)
+    return [_geometric(scale, below) for _ in range(size)]
+
+
+def _checked_below(scale: int, size: int, randbits: Callable[[int], int]) -> Callable[[int], int]:
+    if scale < 1 or size < 0:
+        raise ValueError(f"expected scale >= 1 and size >= 0, got {scale} and {size}")
+
+    def below(limit: int) -> int:
+        return uniform_below(limit, randbits)
+
+    return below
 
 
 def sample_discrete_gaussian(sigma_squared: int, size: int, randbits: Callable[[int], int]) -> list[int]:

@@ -27,6 +27,9 @@ OPTIONS = {
     "groups": "of a median of means, in the order of rows",
     "sparsity": "how many coordinates are kept",
     "support": "how many the answer has, beside --curvature and --smoothness: in place of --sparsity",
+    "split": "the share of the budget that choosing them takes (0.5)",
+    "aggregate": "in place of a mean: of a curator trimmed-mean or centred-clipping (mean)",
+    "trim": "of a trimmed mean: the share of records left out at each end",
     "coordinates": "how many sampled coordinates a local report has",
     "shape": "clip to the threshold, or truncate to 0 (clip)",
     "norm": "what is bounded: linf, each coordinate; or l2, the length (linf)",
@@ -45,9 +48,10 @@ examples:
 
 FILE is CSV, TSV, JSONL or Parquet, as it is or as gz or zst; cells are plain decimal numbers. How records are bounded
 has to be known beforehand: a threshold, or a tail v and a moment u with E|g|^(1+v) <= u for every coordinate of a
-record's gradient (of a mean: of the record). A rule that looks at records pays for it: --threshold private, for local
-means. How many rows there are is public; with --unit holder, how many records a holder has is not. What was spent is
-kept in the state folder: use one folder for all files about the same people. The same question gets the same answer and
+record's gradient (of a mean: of the record). A rule that looks at records pays for it: --threshold private, for means,
+and for descent with a curator, who also knows histogram and adaptive. How many rows there are is public; with --unit
+holder, how many records a holder has is not. What was spent is kept in the state folder: use one folder for all files
+about the same people. The same question gets the same answer and
 costs nothing, also where a value was changed."""
 
 

@@ -11,6 +11,7 @@ from client.labeler import Node, answer
 from client.ledger_view import read_entries
 from client.policy import Policy
 from client.sources.record_table import RecordTable
+from protocol.aggregates import TRIMMED
 from protocol.privacy import Unit
 from protocol.record_law import RecordLaw
 from protocol.study import Cell, Grid, Study
@@ -87,7 +88,10 @@ def study_of(request: Request, facts: RecordFacts, seed: int = 0) -> Study:
 def _parts(request: Request, table: RecordTable) -> Iterator[tuple[Node, Path, Server]]:
     """The node, its ledger's path, and the server. Where nobody pays, ledgers are gone after the run."""
     policy = Policy(
-        trusts=frozenset({request.trust}), max_epsilon=request.epsilon, units=frozenset({table.columns.unit})
+        trusts=frozenset({request.trust}),
+        max_epsilon=request.epsilon,
+        units=frozenset({table.columns.unit}),
+        central_rows=request.arm.get("aggregate") == TRIMMED,
     )
     where = request.state if request.budgeted else None
     with own_room(table, policy, where, request.trust, request.seed) as room:

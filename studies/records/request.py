@@ -16,9 +16,6 @@ from protocol.record_study import needs_moment, record_arm
 from protocol.strict import StudyError
 from protocol.trust import Trust
 
-# Of a curator with real coins: algorithms whose noise is made exactly, on sums.
-EXACT = ("mean", "median-of-means", "algorithm-1", "recentred-mean", "descent")
-
 
 @dataclass(frozen=True)
 class Request:
@@ -91,12 +88,8 @@ def option(rule: OptionRule, value: Any, place: str) -> Option:
 
 
 def _check_exact(arm: Arm) -> None:
-    """With secret coins every draw has to be exact. Raises StudyError before anybody is asked."""
+    """With secret coins every draw has to be exact: a curator's are. Raises StudyError before anybody is asked."""
     more = "with --public-data --coins addressed it can be simulated"
-    if arm.trust is Trust.CENTRAL and arm.estimator not in EXACT:
-        raise StudyError(f"--estimator: expected one of {', '.join(EXACT)}, got {arm.estimator}: {more}")
-    if arm.trust is Trust.CENTRAL and arm.get("threshold") in ("private", "histogram"):
-        raise StudyError(f"--threshold: expected a number, or --tail and --moment, of a curator: {more}")
     if arm.trust is Trust.LOCAL and not _live(arm.mechanism):
         live = ", ".join(name for name in NUMERIC if _live(name))
         raise StudyError(f"--mechanism: expected one of {live}, whose draws are exact, got {arm.mechanism}: {more}")

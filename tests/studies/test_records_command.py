@@ -145,8 +145,6 @@ def test_a_tail_without_a_mean_is_told(tmp_path: Path, capsys: pytest.CaptureFix
         ((*CENTRAL,), "--threshold: expected a bound known beforehand"),
         ((*CENTRAL, "--tail", "0.5"), "--threshold: expected"),
         ((*CENTRAL, "--threshold", "-1"), "--threshold: expected a number"),
-        ((*CENTRAL, "--threshold", "3", "--estimator", "algorithm-3"), "--estimator: expected one of mean,"),
-        ((*CENTRAL, "--threshold", "private"), "with --public-data --coins addressed it can be simulated"),
         ((*CENTRAL, "--threshold", "3", "--shape", "round"), "--shape"),
         ((*CENTRAL, "--threshold", "3", "--seed", "1"), "--seed"),
         ((*CENTRAL, "--threshold", "3", "--coins", "addressed"), "--coins addressed: protects nobody"),
@@ -199,6 +197,33 @@ def test_rounds_of_the_theorems_need_constants_that_no_file_says(
     assert "expected --curvature and --smoothness" in capsys.readouterr().err
     assert main([*words, *bounds, *said]) == 0
     assert "Charged: 400 records" in capsys.readouterr().out
+
+
+CHOICES: list[tuple[str, ...]] = [
+    ("--threshold", "private"),
+    ("--threshold", "histogram"),
+    ("--estimator", "algorithm-3", "--tail", "0.5", "--moment", "4"),
+    ("--aggregate", "trimmed-mean", "--trim", "0.1", "--threshold", "4"),
+    ("--estimator", "hard-thresholding", "--sparsity", "1", "--threshold", "4"),
+    ("--estimator", "hard-thresholding", "--sparsity", "1", "--threshold", "4", "--mechanism", "peeling-pure"),
+]
+
+
+@pytest.mark.parametrize("words", CHOICES, ids=str)
+def test_a_curator_chooses_with_the_systems_coins(
+    losses: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    first, second = (run(capsys, losses, "--columns", "x,y", *CENTRAL, *words) for _ in range(2))
+    assert first["coins"] == "os" and first["guarantee"].startswith("Guarantee: ")
+    assert first.pop("charged_rows") > second.pop("charged_rows") == 0
+    assert first == second
+    state = losses.parent / "state"
+    assert main(["ledger", "show", str(state / CURATOR), "--json"]) == 0
+    (together,) = json.loads(capsys.readouterr().out)["together"]
+    assert (together["unit"], together["epsilon added"]) == ("record", "2")
+    spent = [(entry.epsilon, entry.delta) for entry in read_entries(state / LEDGER) if entry.labels == N]
+    groups = read_releases(state / CURATOR)[0].request.mechanism == "gaussian-classical"  # a row is in one
+    assert groups or sum(epsilon for epsilon, _ in spent if epsilon is not None) == 2
 
 
 def test_addressed_coins_simulate_what_is_not_exact(losses: Path, capsys: pytest.CaptureFixture[str]) -> None:

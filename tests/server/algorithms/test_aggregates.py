@@ -1,8 +1,9 @@
 """Aggregators of arms about records: what comes out, with which noise, at which cost, and which arms are refused."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,12 @@ from protocol.aggregates import AGGREGATES
 from protocol.codec import Signed, decode_reply, decode_task, encode_reply, encode_report
 from protocol.coins import Address, Stream, normal, words
 from protocol.messages import Task
-from protocol.record_terms import Bounded, bounded, channel_of, run_of
+from protocol.record_terms import Bounded, bounded, channel_of, run_of, squared_sensitivity
 from protocol.strict import StudyError
 from protocol.study import Cell
 from protocol.trust import Trust
 from server.aggregators import AGGREGATORS, central_refusal
 from server.aggregators.base import Options, mean_rows
-from server.curator import SimulatedCurator
-from server.evidence import Server
 from server.mechanisms.composition import exact_epsilon, exact_noise_multiplier
 from server.rounds import play
 from studies.in_process import in_process
@@ -238,27 +237,37 @@ def test_names_are_those_of_the_server() -> None:
     }
 
 
-class Elsewhere:
-    """A curator of real records."""
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_one_row_moves_what_is_kept_of_sorted_rows_no_further_than_a_sum(norm: str) -> None:
+    """Every neighbour of every three rows of some two coordinates, in integers as a curator has them."""
+    how = Bounded(2.0, norm)
+    rows = [
+        tuple(row.astype(int))
+        for row in bounded(np.array(list(product((-2.0, -1, 0, 1, 2), repeat=2))), how)
+        if norm == "linf" or np.hypot(*row) <= 2
+    ]
+    rows = sorted(set(rows))[:: 1 if norm == "l2" else 3]
 
-    name = b"ledger"
+    def kept(data: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+        return np.sort(np.array(data), axis=0)[1:-1].sum(axis=0)
 
-    def release(self, *_: Any) -> Any:
-        raise AssertionError("asked for a release")
+    sums = {data: kept(data) for data in product(rows, repeat=3)}
+    most = max(int(((total - sums[(*data[:2], other)]) ** 2).sum()) for data, total in sums.items() for other in rows)
+    assert most <= squared_sensitivity(how, 0, 2)
 
 
-@pytest.mark.parametrize("estimator", ["mean", "descent"])
-def test_real_curators_are_not_asked_for_noise_that_is_not_made_exactly(estimator: str) -> None:
-    loaded = study({**CENTRAL, "estimator": estimator, "aggregate": "trimmed-mean", "trim": Decimal("0.1")})
+def test_two_shares_that_are_left_out_are_two_tasks() -> None:
+    arm = {**CENTRAL, "estimator": "mean", "aggregate": "trimmed-mean", "threshold": 3}
+    loaded = study(*({**arm, "trim": Decimal(share)} for share in ("0.1", "0.2")))
+    asked: list[Task] = []
     room = in_process(loaded.study, loaded.theta, 1)
-    server = Server(room.server.features, 9, Elsewhere())
 
     def ask(raws: list[bytes]) -> list[bytes]:
-        raise AssertionError("holders were asked")
+        asked.extend(map(decode_task, raws))
+        return room.ask(raws)
 
-    with pytest.raises(StudyError, match="noise is not made exactly"):
-        list(play(loaded.study, Cell(N, 0, REPETITIONS), ask, server))
-    assert isinstance(room.server.curator, SimulatedCurator)
+    list(play(loaded.study, Cell(N, 0, REPETITIONS), ask, room.server))
+    assert [task.menu[0].get("trim") for task in asked] == [Decimal("0.1"), Decimal("0.2")]
 
 
 def test_an_arm_with_an_aggregate_is_restored_from_its_results() -> None:

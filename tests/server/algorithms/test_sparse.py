@@ -211,25 +211,6 @@ def test_pure_claims_need_no_delta() -> None:
     assert outcome.claim is not None and (outcome.claim.epsilon, outcome.claim.delta) == (Decimal(1), Decimal(0))
 
 
-class Elsewhere:
-    """A curator of real records."""
-
-    name = b"ledger"
-
-    def release(self, *_: Any) -> Any:
-        raise AssertionError("asked for a release")
-
-
-def test_real_records_are_not_asked_for_noise_that_is_not_made_exactly() -> None:
-    loaded = study([CENTRAL])
-
-    def ask(_: list[bytes]) -> list[bytes]:
-        raise AssertionError("asked")
-
-    with pytest.raises(StudyError, match="simulated"):
-        list(play(loaded.study, Cell(60, 0, 2), ask, Server(FeatureStore(7), 7, Elsewhere())))
-
-
 @pytest.mark.parametrize(
     ("arm", "match"),
     [

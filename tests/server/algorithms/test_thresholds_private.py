@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,15 +16,18 @@ from client.records import Records
 from protocol.codec import decode_task, identity
 from protocol.messages import Runs, Task
 from protocol.privacy import Unit
+from protocol.record_arms import EXCEEDANCES
 from protocol.record_terms import run_of
 from protocol.strict import StudyError
 from protocol.study import Cell
 from server.algorithms import thresholds_private
 from server.algorithms.steps import Room
-from server.algorithms.thresholds_private import by_selection, parts
+from server.algorithms.thresholds_private import ONE, Rule, by_histogram, by_selection, parts
+from server.choice_record import ChoiceRequest, SimulatedChoice
 from server.curator import LiveCurator
 from server.evidence import Server
 from server.listening import listen
+from server.mechanisms.exact_choices import HISTOGRAM, Chooser
 from server.record_rounds import play_records
 from server.release import ReleaseLedger
 from studies.in_process import InProcess, in_process
@@ -130,33 +134,52 @@ class Given:
         return Records(self.values[rows].reshape(-1, 1, 1), None)
 
 
-def law_of(values: Sequence[float], loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
-    """Probabilities of the grid's thresholds, as the executed path has them for these records."""
-    whole = in_process(loaded.study, loaded.theta, 1)
-    node = replace(whole.nodes[0], source=Given(values))
-    (arm,), cell, seen = loaded.study.arms, Cell(len(values), 0, 1), []
+@dataclass
+class Noting:
+    """A curator that notes what it is to choose by, and takes the first."""
 
-    def noted(thresholds: np.ndarray, costs: list[Fraction], coins: np.ndarray) -> float:
-        seen.append(costs)
-        return 1.0
+    name = b""
+    seen: list[tuple[ChoiceRequest, list[int]]] = field(default_factory=list)
 
-    monkeypatch.setattr(thresholds_private, "simulate_threshold", noted)
-    room = Room(loaded.study, cell, whole.server, arm, loaded.study.grid.epsilon[0], Decimal("1e-5"), Unit.RECORD)
-    steps = by_selection(room)
-    heard = listen(next(steps), InProcess((node,), whole.server).ask)
+    def release(self, *_: Any) -> Any:
+        raise AssertionError("expected a choice")
+
+    def choose(self, task: Task, request: ChoiceRequest, scores: list[int]) -> SimulatedChoice:
+        self.seen.append((request, scores))
+        if request.mechanism == HISTOGRAM:
+            return SimulatedChoice(request, tuple(range(len(scores))), tuple(map(float, scores)))
+        return SimulatedChoice(request, (0,), ())
+
+
+def noted(values: Sequence[float], loaded: Loaded, rule: Rule) -> tuple[Chooser, list[int]]:
+    """How a choice is made of these records, on the executed path, and by what scores."""
+    whole, curator = in_process(loaded.study, loaded.theta, 1), Noting()
+    node, server = replace(whole.nodes[0], source=Given(values)), replace(whole.server, curator=curator)
+    (arm,), cell = loaded.study.arms, Cell(len(values), 0, 1)
+    room = Room(loaded.study, cell, server, arm, loaded.study.grid.epsilon[0], Decimal("1e-5"), Unit.RECORD)
+    steps = rule(room)
+    heard = listen(next(steps), InProcess((node,), server).ask)
     with pytest.raises(StopIteration) as stopped:
         steps.send(list(heard.values()))
-    assert stopped.value.value.arm.get("threshold") == 1
-    weights = np.exp([-float(cost - min(seen[0])) for cost in seen[0]])
+    assert stopped.value.value.arm.get("threshold") > 0
+    ((request, scores),) = curator.seen
+    return request.chooser, scores
+
+
+def law_of(values: Sequence[float], loaded: Loaded) -> np.ndarray:
+    """Probabilities of the grid's thresholds, as the executed path has them for these records."""
+    chooser, scores = noted(values, loaded, by_selection)
+    costs = [Fraction(abs(score), chooser.scale) + chooser.decay * place for place, score in enumerate(scores)]
+    weights = np.exp([-float(cost - min(costs)) for cost in costs])
     return weights / weights.sum()
 
 
-def test_the_level_of_the_choice_by_all_small_data_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_level_of_the_choice_by_all_small_data_sets() -> None:
     """Three records of five sizes, through the client and the border: every pair of neighbours."""
     loaded = study([MEANS[0] | {"choice_failure": Decimal("0.9")}], n=3, dimension=1, epsilon="8")
     part = float(parts(Decimal(8), thresholds_private.SHARE)[0])
     sizes = (0.2, -1.5, 6.0, 1e9, math.inf)
-    laws = {data: law_of(data, loaded, monkeypatch) for data in product(sizes, repeat=3) if data == tuple(sorted(data))}
+    laws = {data: law_of(data, loaded) for data in product(sizes, repeat=3) if data == tuple(sorted(data))}
     laws |= {data: laws[tuple(sorted(data))] for data in product(sizes, repeat=3)}
     worst = 0.0
     for data, law in laws.items():
@@ -166,16 +189,35 @@ def test_the_level_of_the_choice_by_all_small_data_sets(monkeypatch: pytest.Monk
     assert part / 2 < worst <= part * (1 + 1e-12)
 
 
-def test_a_real_curator_makes_no_choices_and_nobody_is_asked() -> None:
-    for arm in (MEANS[0], MEANS[2], DESCENTS[0]):
-        loaded = study([arm])
-        server = Server(in_process(loaded.study, loaded.theta, 1).server.features, 3, LiveCurator(ReleaseLedger(None)))
+def test_a_replaced_record_moves_two_bins_by_one_row() -> None:
+    """All neighbours of three records of five sizes, through the client and the border."""
+    loaded = study([MEANS[2]], n=3, dimension=1)
+    sizes = (0.001, -1.5, 6.0, 1e9, math.inf)
+    bins = {data: np.array(noted(data, loaded, by_histogram)[1]) for data in product(sizes, repeat=3)}
+    moves = set()
+    for data, place, size in product(bins, range(3), sizes):
+        move = np.abs(bins[data] - bins[(*data[:place], size, *data[place + 1 :])])
+        assert set(move[move > 0].tolist()) <= {ONE}
+        moves.add(int(np.count_nonzero(move)))
+    assert max(moves) == 2
+    assert noted(sizes[:3], loaded, by_histogram)[0].moved == ONE
 
-        def ask(tasks: list[bytes]) -> list[bytes]:
-            raise AssertionError("expected nobody to be asked")
 
-        with pytest.raises(StudyError, match="expected simulated records: a curator's ledger keeps no choices"):
-            list(play_records(loaded.study, Cell(300, 0, 1), ask, server))
+def test_two_rules_for_one_threshold_are_two_tasks_and_both_are_paid_for() -> None:
+    """One sum of counts, and two choices by it, would be more than its claim."""
+    rules: list[dict] = [{"threshold": "private"}, {"threshold": "histogram"}]
+    rules += [rules[0] | more for more in ({"choice_weight": "none"}, {"choice_failure": Decimal("0.2")})]
+    loaded = study([CENTRAL | {"estimator": "mean"} | rule for rule in rules])
+    room, asked = in_process(loaded.study, loaded.theta, 1), []
+
+    def ask(tasks: list[bytes]) -> list[bytes]:
+        asked.extend(task for task in map(decode_task, tasks) if task.menu[0].name == EXCEEDANCES)
+        return room.ask(tasks)
+
+    with ReleaseLedger(None) as ledger:
+        server = replace(room.server, curator=LiveCurator(ledger))
+        assert len(list(play_records(loaded.study, Cell(300, 0, 1), ask, server))) == 4
+    assert len(asked) == 4
 
 
 def test_a_real_curator_follows_a_quantile_and_a_sum_is_noised_for_all_its_coordinates() -> None:
