@@ -28,7 +28,7 @@ def play_records(study: Study, cell: Cell, ask: Ask, server: Server, check: Chec
     Raises RoundFailed where `check` does not accept what came, and StudyError for an algorithm that cannot start.
     """
     plain = [arm for arm in study.arms if arm.trust is None]
-    runs = [_Run.begin(study, cell, server, arm, level) for arm in study.arms for level in levels(study, arm)]
+    runs = _begin(study, cell, server)
     while waiting := [run for run in runs if run.found is None]:
         sent = {raw: task for run in waiting for raw, task in run.asked}
         answers = dict(zip(sent, listen(list(sent.values()), ask, check).values(), strict=True))
@@ -40,6 +40,11 @@ def play_records(study: Study, cell: Cell, ask: Ask, server: Server, check: Chec
             yield from run.outcomes(repetition)
 
 
+def opening(study: Study, cell: Cell, server: Server) -> list[Task]:
+    """What a cell asks first, which no answer changes. Raises StudyError for an algorithm that cannot start."""
+    return [task for run in _begin(study, cell, server) for _, task in run.asked]
+
+
 def levels(study: Study, arm: Arm) -> list[Level]:
     """The levels at which an arm is played: none where nobody is asked, no claim in clear, pure ones without delta."""
     if arm.trust is None:
@@ -49,6 +54,10 @@ def levels(study: Study, arm: Arm) -> list[Level]:
     if is_pure(arm):
         return [(epsilon, None) for epsilon in study.grid.epsilon]
     return [(epsilon, delta) for epsilon in study.grid.epsilon for delta in study.grid.delta]
+
+
+def _begin(study: Study, cell: Cell, server: Server) -> "list[_Run]":
+    return [_Run.begin(study, cell, server, arm, level) for arm in study.arms for level in levels(study, arm)]
 
 
 @dataclass(eq=False)

@@ -11,20 +11,25 @@ from numpy.typing import NDArray
 from client.sources.outcomes import MISSING, WRITTEN
 from client.sources.ranking_columns import RankingColumns
 from client.sources.ranking_labels import RankingAs
+from client.sources.record_table import RecordTable
 from client.sources.table import Table
 from protocol import strict
 from protocol.counting import counted
 from protocol.decimals import canonical, decimal
 from protocol.privacy import Unit
+from protocol.problem import MODELS, RECORDS
 from protocol.strict import StudyError
 from protocol.terms import share
 from protocol.trust import SIGHT, Trust
 from studies.federate.facts import Terms, facts_of
 from studies.federate.folder import FEATURES, ITEMS, open_private, write_csv, write_facts, write_items
+from studies.federate.record_split import BOUNDS
 from studies.fit.claim import UNITS, read_unit
 from studies.fit.ranking import check_asked
 from studies.holder_file import (
+    COLUMN_FLAGS,
     FORMATS,
+    RANKING_FLAGS,
     RANKINGS,
     add_column_arguments,
     add_ranking_arguments,
@@ -32,10 +37,14 @@ from studies.holder_file import (
     tell,
     wanted,
 )
+from studies.own_flags import refuse_flags
+from studies.records.columns import REFUSE, add_record_arguments
+from studies.records.columns import UNITS as RECORD_UNITS
 from studies.split_rankings import HEADER as RANKING_HEADER
 from studies.split_rankings import RANKINGS as RANKINGS_FILE
 from studies.split_rankings import SOURCE as RANKING_COLUMNS
 from studies.split_rankings import ranking_lines
+from studies.split_records import split_records
 
 EXAMPLES = f"""\
 examples:
@@ -44,6 +53,7 @@ examples:
   halftruth data split votes.csv --nodes 4 --out nodes --trust central --unit labeler --cap 20
   halftruth data split matches.csv --nodes 2 --out nodes --labeler none --label-cap 2
   halftruth data split rankings.csv --nodes 4 --out nodes --ranking wide --ranking-as pairs:3
+  halftruth data split losses.csv --records --columns loss --id claim --nodes 4 --out nodes --trust central
   halftruth node --config nodes/node-0/node.toml        once its [superlink] says where the server is
 
 {FORMATS}
@@ -57,10 +67,17 @@ list of items, design.npy with the pairs of all rows, rows.npy with the rows tha
 label, within the cap; in clear those with a winner), and with --unit labeler groups.npy, numbers that tell whose a row
 is. With --ties-public, and in clear, ties.npy says which rows are ties. Of rankings a node gets rankings.csv, the whole
 rankings of its labelers, and answers what --ranking-as says; a label's cap is then a ranking's, and its comparisons
-share it. Give each node its own folder, and nobody the others'."""
+share it. Of records (--records; columns as with halftruth records) a node gets records.csv, the columns that are used
+of its holders' records, and the server one file, server.toml: how many rows each node has, what the model and its
+columns are, and bounds that were known beforehand. Give each node its own folder, and nobody the others'."""
 
 NODE, SERVER = "node-{}", "server"
 VOTES, NODE_FILE = "votes.csv", "node.toml"
+OF_LABELS = ("cap", "ties_public", *COLUMN_FLAGS, *RANKING_FLAGS)
+OF_RECORDS = (
+    *("columns", "model", "response", "id", "holder", "missing", "intercept", "centre", "scale"),
+    *(*BOUNDS, "coins", "seed"),
+)
 SAID = {
     "label_cap": "  # epsilon of a label over all tasks: halftruth data split --label-cap",
     "labeler_cap": "  # the same of a labeler: --labeler-cap",
@@ -81,19 +98,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `halftruth data split`."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
-    parser.add_argument("file", metavar="FILE", help="comparisons")
+    parser.add_argument("file", metavar="FILE", help="comparisons, rankings, or with --records numbers")
     parser.add_argument("--nodes", metavar="K", type=int, required=True, help="how many nodes")
     parser.add_argument("--out", metavar="DIR", required=True, help="a folder that is not there yet, or empty")
     trusts = [trust.label for trust in SIGHT]
     parser.add_argument("--trust", choices=trusts, default=Trust.LOCAL.label, help="what nodes answer (local)")
-    parser.add_argument("--unit", choices=list(UNITS), default=Unit.LABEL.label, help="what a claim protects (label)")
+    units = [*UNITS, *RECORD_UNITS]
+    parser.add_argument("--unit", choices=units, help="what a claim protects (label; of records record)")
     parser.add_argument("--cap", metavar="M", help="for --unit labeler: M labels of each labeler count")
     parser.add_argument("--label-cap", metavar="E", help="epsilon of a label, or a ranking, in total, or unlimited (1)")
     parser.add_argument("--labeler-cap", metavar="E", help="for --unit labeler: the same of a labeler (1)")
-    parser.add_argument("--public-data", action="store_true", help="the labels are no secret")
+    parser.add_argument("--public-data", action="store_true", help="the labels, or records, are no secret")
     parser.add_argument("--ties-public", action="store_true", help="it is no secret which answers are ties")
     add_column_arguments(parser)
     add_ranking_arguments(parser)
+    _add_record_arguments(parser)
+
+
+def _add_record_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("records")
+    group.add_argument("--records", action="store_true", help="the file holds numbers: see halftruth records --help")
+    group.add_argument("--model", choices=MODELS[RECORDS], help="what is estimated (mean)")
+    group.add_argument("--threshold", metavar="B", help="known beforehand: a bound of a coordinate of what is sent")
+    group.add_argument("--tail", metavar="V", help="known beforehand: v in (0, 1], with E|g|^(1+v) <= u")
+    group.add_argument("--moment", metavar="U", help="the u of --tail")
+    group.add_argument("--bound", metavar="R", help="known beforehand: estimates of norm at most R")
+    group.add_argument("--coins", choices=["os", "addressed"], default="os", help="with --public-data: nodes' coins")
+    group.add_argument("--seed", metavar="N", help="of addressed coins")
+    add_record_arguments(parser, alone=False)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -101,6 +133,9 @@ def main(args: argparse.Namespace) -> int:
     out, trust = strict.folder(Path(args.out), "--out"), Trust.parse(args.trust)
     if out.exists() and any(out.iterdir()):
         raise StudyError(f"--out: expected a new or empty folder, got {out}")
+    _check_kind(args)
+    if args.records:
+        return split_records(args, split, _cap)
     unit = read_unit(args, trust)
     table = read_file(args)
     terms = Terms(trust, *unit, args.ties_public, _asked(args, table, trust, unit[0]))
@@ -121,7 +156,21 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def split(table: Table, nodes: int) -> list[NDArray[np.int64]]:
+def _check_kind(args: argparse.Namespace) -> None:
+    """Flags have to be those of what the file holds; those left out get their usual values. Raises StudyError."""
+    if args.records:
+        refuse_flags(args, OF_LABELS, "a file of records has none: leave it out")
+    else:
+        refuse_flags(args, OF_RECORDS, "only a file of records has one: add --records, or leave it out", (REFUSE, "os"))
+    units = RECORD_UNITS if args.records else tuple(UNITS)
+    args.unit, args.model = args.unit or units[0], args.model or MODELS[RECORDS][0]
+    if args.unit not in units:
+        raise StudyError(f"--unit: expected one of {', '.join(units)}, got {args.unit}")
+    if args.records and args.columns is None:
+        raise StudyError("--columns: expected the features of --records, NAME,NAME")
+
+
+def split(table: Table | RecordTable, nodes: int) -> list[NDArray[np.int64]]:
     """Positions of the rows of each node, increasing: labelers with most rows first, each to the node with fewest.
 
     A labeler lives on one node: on two, one label would be answered for, and paid, twice.

@@ -24,6 +24,11 @@ and who won (loser winner, bottom_item top_item, rejected chosen). Answers of on
 unless a question tells them apart (question, question_id, prompt, turn, ...). Items and the order of lines are public:
 a file sorted by answers tells them. With --labeler none a row is known by its place: add new ones at the end."""
 
+COLUMN_FLAGS = (
+    *("labeler", "item_a", "item_b", "winner", "winner_coding", "loser", "question"),
+    *("features", "features_columns"),
+)
+
 
 def add_column_arguments(parser: argparse.ArgumentParser, features: bool = True) -> None:
     """Flags that say which column is which, and with `features` what describes the items."""

@@ -1,5 +1,7 @@
-"""Flags of commands about one's own files: where their state is, and whose coins are drawn."""
+"""Flags of commands about one's own files: where their state is, whose coins are drawn, which do not fit the file."""
 
+import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 from protocol import strict
@@ -20,3 +22,11 @@ def state_of(text: str | None) -> Path:
     from platformdirs import user_state_path
 
     return user_state_path("halftruth")
+
+
+def refuse_flags(args: argparse.Namespace, names: Iterable[str], why: str, usual: Iterable[str] = ()) -> None:
+    """Raise StudyError for the first of these flags that says anything but nothing, or one of the `usual` values."""
+    for name in names:
+        value = getattr(args, name)
+        if value not in (None, False, [], *usual):
+            raise StudyError(f"--{name.replace('_', '-')}: {why}")

@@ -1,4 +1,4 @@
-"""`halftruth federate`: a ranking from files that stay on their nodes; the server knows public facts only."""
+"""`halftruth federate`: an estimate from files that stay on their nodes; the server knows public facts only."""
 
 import argparse
 import sys
@@ -9,9 +9,12 @@ from protocol.runconfig import DEADLINE
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
 from studies.cli import seconds
-from studies.fit import add_mechanism_argument, read_request
+from studies.fit import read_request
 from studies.fit.claim import TIES, UNITS
-from studies.fit.request import AUTO, WAYS, Request
+from studies.fit.request import AUTO, CHOICE_MECHANISMS, WAYS, Request
+from studies.own_flags import refuse_flags
+from studies.records import OPTIONS, add_options
+from studies.records.columns import UNITS as RECORD_UNITS
 from studies.terminal import print_line
 
 if TYPE_CHECKING:  # a command's --help need not wait for the server's kernels
@@ -19,6 +22,9 @@ if TYPE_CHECKING:  # a command's --help need not wait for the server's kernels
     from studies.federate.rooms import Where
 
 ON = ("deployment", "in-process")
+LOCAL = WAYS[Trust.LOCAL][1]
+OF_LABELS = ("ties", "cap")
+OF_RECORDS = ("threshold", "tail", "moment", *OPTIONS)
 EXAMPLES = """\
 examples:
   halftruth data split votes.csv --nodes 4 --out nodes
@@ -26,6 +32,8 @@ examples:
   halftruth federate nodes/server --nodes nodes --epsilon 1 --on in-process     a quick look: the same, in one process
   halftruth federate server --superlink lab --epsilon 1         nodes that run halftruth node somewhere, through the
                                                                 connection "lab" of your Flower configuration
+  halftruth data split losses.csv --records --columns loss --id claim --nodes 4 --out nodes --trust central
+  halftruth federate nodes/server --nodes nodes --epsilon 1 --tail 0.5 --moment 20      of records: a mean, or a model
 
 SERVER is the folder of public facts that halftruth data split made: which items each row compares, and under which
 trust model and unit the nodes of this split answer. Nodes decide for themselves: by their own files, ledgers and coins.
@@ -52,17 +60,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--bound", metavar="B", default=AUTO, help="scores of norm at most B, or none (clear: none; else 2 sqrt(items))"
     )
     parser.add_argument("--ties", choices=list(TIES), help="a coin (default under a claim), half a win, or left out")
-    parser.add_argument("--unit", choices=list(UNITS), help="what the claim protects (as split)")
+    parser.add_argument("--unit", choices=[*UNITS, *RECORD_UNITS], help="what the claim protects (as split)")
     parser.add_argument("--cap", metavar="M", help="how many labels of a labeler count (as split)")
-    local = WAYS[Trust.LOCAL][1]
-    parser.add_argument("--estimator", choices=local, help=f"for --trust local ({local[0]})")
-    add_mechanism_argument(parser)
+    parser.add_argument(
+        "--estimator", metavar="NAME", help=f"for labels and --trust local: {', '.join(LOCAL)}; algorithm of records"
+    )
+    choices = ", ".join(CHOICE_MECHANISMS)
+    parser.add_argument(
+        "--mechanism", metavar="NAME", help=f"for a ranking's top choice and --trust local: {choices}; of records"
+    )
     parser.add_argument("--state", metavar="DIR", help="folder of the curator's ledger (the user's state folder)")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    group = parser.add_argument_group("records")
+    group.add_argument(
+        "--threshold", metavar="B", help="bound of a coordinate of what is sent, known beforehand (as split)"
+    )
+    group.add_argument("--tail", metavar="V", help="v in (0, 1]: assume E|g|^(1+v) <= u of every coordinate (as split)")
+    group.add_argument("--moment", metavar="U", help="the u of --tail (as split)")
+    add_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Run `halftruth federate`: exit code 0 done, 1 no estimate; StudyError is wrong use."""
+    from studies.federate.record_split import holds_records
+
+    if holds_records(Path(args.server)):
+        from studies.federate.records import main as main_of_records
+
+        return main_of_records(args)
+    refuse_flags(args, OF_RECORDS, "only for nodes with records, and those of this split have labels: leave it out")
+    return _rank(args)
+
+
+def _rank(args: argparse.Namespace) -> int:
     from client.ledger_store import LedgerUnavailable
     from client.node_file import NodeFileError
     from client.sources.reading import SourceError
@@ -73,7 +103,7 @@ def main(args: argparse.Namespace) -> int:
     from studies.federate.ask import study_and_task
     from studies.federate.caps import advice
     from studies.federate.folder import read_facts
-    from studies.federate.rooms import ask, node_files
+    from studies.federate.rooms import Question, ask, node_files
     from studies.fit.ranking import ranking_note
     from studies.fit.round import Fit, warnings
     from studies.fit.show import as_json, show
@@ -83,12 +113,12 @@ def main(args: argparse.Namespace) -> int:
     request = read_terms(args, facts)
     study, task = study_and_task(request, facts)
     try:
-        outcome = ask(study, task, facts.nodes, _where(args), request.state)
+        outcome = ask(Question(study, task.unit, task), facts.nodes, where_of(args), request.state)
     except NodeFileError as error:
         raise StudyError(str(error)) from None
     except (EstimationError, LedgerError, LedgerUnavailable, RoundFailed, RunFailed, SourceError) as error:
         files = node_files(Path(args.nodes), facts.nodes) if args.nodes else []
-        print(f"halftruth: {error}{advice(str(error), task, files)}", file=sys.stderr)
+        print(f"halftruth: {error}{advice(str(error), task.unit, files)}", file=sys.stderr)
         return 1
     found = Fit(
         request, facts, task, outcome, study.problem.bound, warnings(facts, outcome), None, ranking_note(request)
@@ -111,6 +141,9 @@ def read_terms(args: argparse.Namespace, facts: "Facts") -> Request:
             raise StudyError(
                 f"--{flag} {getattr(args, flag)}: the nodes of this split answer {terms}: leave it out, or split again"
             )
+    for flag, known in (("estimator", LOCAL), ("mechanism", CHOICE_MECHANISMS)):
+        if getattr(args, flag) not in (None, *known):
+            raise StudyError(f"--{flag}: expected one of {', '.join(known)}, got {getattr(args, flag)}")
     if args.ties == "drop" and facts.ties is None:
         raise StudyError(
             "--ties drop: which answers are missing would tell which are ties: use coin, or split the file with "
@@ -125,7 +158,8 @@ def read_terms(args: argparse.Namespace, facts: "Facts") -> Request:
     return of_asked(read_request(named), terms.asked)
 
 
-def _where(args: argparse.Namespace) -> "Where":
+def where_of(args: argparse.Namespace) -> "Where":
+    """Where the nodes are, as the flags say. Raises StudyError."""
     from studies.federate.rooms import Where
 
     if args.on == "in-process" and (args.superlink or args.deadline):

@@ -5,6 +5,7 @@ import json
 import os
 import tomllib
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +78,11 @@ def open_private(path: Path) -> Any:
     return os.fdopen(handle, "w", encoding="utf-8", newline="")
 
 
-def read_facts(folder: Path) -> Facts:
-    """The facts of a folder. Raises StudyError that names the file, what was expected and what was got."""
+def read_facts_file(folder: Path) -> dict[str, Any]:
+    """The tables of the TOML file of a server's folder. Raises StudyError that names it."""
     try:
         with (folder / FACTS).open("rb") as file:
-            content = tomllib.load(file)
+            return tomllib.load(file, parse_float=Decimal)
     except OSError as error:
         raise StudyError(
             f"{folder / FACTS}: expected the server's folder of a split file, {strict.unopened(error)}: "
@@ -89,6 +90,11 @@ def read_facts(folder: Path) -> Facts:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise StudyError(f"{folder / FACTS}: expected TOML, {error}") from None
+
+
+def read_facts(folder: Path) -> Facts:
+    """The facts of a folder. Raises StudyError that names the file, what was expected and what was got."""
+    content = read_facts_file(folder)
     try:
         return _read(folder, content)
     except SourceError as error:

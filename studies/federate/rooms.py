@@ -5,6 +5,7 @@ import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
@@ -18,17 +19,19 @@ from deploy.watch import Records
 from protocol import strict
 from protocol.counting import counted
 from protocol.messages import Task
+from protocol.privacy import Unit
 from protocol.runconfig import write
 from protocol.store import FeatureStore
 from protocol.strict import StudyError
-from protocol.study import Study
+from protocol.study import Study, cells
 from protocol.trust import Trust
-from server.curator import Curator, LiveCurator
+from server.curator import Curator, LiveCurator, SimulatedCurator
 from server.evidence import Server
 from server.one_task import play_task
 from server.outcome import Outcome
 from server.outcome_record import decode
 from server.release import ReleaseLedger
+from server.rounds import play
 from studies.federate.caps import check_caps
 from studies.fit.state import CURATOR
 from studies.holder_file import new_ledger
@@ -49,23 +52,54 @@ class Where:
     deadline: float
 
 
-def ask(study: Study, task: Task, count: int, where: Where, state: Path) -> Outcome:
-    """The outcome of a study's one task, answered by `count` nodes; what was started has ended when this returns.
+@dataclass(frozen=True)
+class Question:
+    """What nodes are asked: a study of one arm and one cell, its claim for a `unit`, and of labels its one `task`.
+
+    `simulated`: a curator's coins are those of the study's seed, and protect nobody.
+    """
+
+    study: Study
+    unit: Unit
+    task: Task | None = None
+    simulated: bool = False
+
+    @property
+    def epsilon(self) -> Decimal | None:
+        """The level of the claim; None makes none."""
+        return next(iter(self.study.grid.epsilon), None)
+
+    @property
+    def central(self) -> bool:
+        """Whether a curator adds noise."""
+        return self.study.arms[0].trust is Trust.CENTRAL
+
+    @property
+    def released(self) -> bool:
+        """Whether its noise is committed in a ledger."""
+        return self.central and not self.simulated
+
+
+def ask(question: Question, count: int, where: Where, state: Path) -> Outcome:
+    """The outcome of a question, answered by `count` nodes; what was started has ended when this returns.
 
     A curator that works here keeps its ledger in the folder `state`. Guarantee: that of the outcome's claim.
     Raises StudyError for other nodes than these, FlowerFailed, and in-process what nodes, server and ledgers raise.
     """
     files = [] if where.nodes is None else node_files(where.nodes, count)
-    check_caps(task, files)
+    check_caps(question.unit, question.epsilon, files)
     _tell_new_ledgers(files)
-    if where.nodes is not None and task.trust is Trust.CENTRAL:
+    if where.nodes is not None and question.released:
         strict.make_folder(state, "--state", 0o700)
     if where.in_process:
-        return _in_process(study, task, files, state)
-    logs = (where.nodes or state) / LOGS
+        return _in_process(question, files, state)
+    return _over_flower(question, count, where, files, state)
+
+
+def _over_flower(question: Question, count: int, where: Where, files: Sequence[Path], state: Path) -> Outcome:
+    logs, curator = (where.nodes or state) / LOGS, "ledger" if question.released else "simulated"
     shutil.rmtree(logs, ignore_errors=True)
-    curator = "ledger" if task.trust is Trust.CENTRAL else "simulated"
-    told = write(study, task=task, clients=count, deadline=where.deadline, curator=curator)
+    told = write(question.study, task=question.task, clients=count, deadline=where.deadline, curator=curator)
     with private_home(logs) as processes:
         config = processes.home / "run.toml"
         config.write_text(toml(told), encoding="utf-8")
@@ -75,15 +109,20 @@ def ask(study: Study, task: Task, count: int, where: Where, state: Path) -> Outc
     if len(lines) != 1:
         raise FlowerFailed(f"expected one outcome of the server, got {len(lines)}")
     shutil.rmtree(logs, ignore_errors=True)
-    return decode(lines[0], study)
+    return decode(lines[0], question.study)
 
 
 def node_files(folder: Path, count: int) -> list[Path]:
     """The node files of a split: folder/node-0/node.toml and so on. Raises StudyError unless there are `count`."""
     files = [folder / f"node-{index}" / NODE_FILE for index in range(count)]
     there = list(folder.glob(f"node-*/{NODE_FILE}"))
-    if set(files) != set(there):
-        raise StudyError(f"--nodes: expected the {counted(count, 'node')} of the split in {folder}, found {len(there)}")
+    odd = {"without": set(files) - set(there), "with": set(there) - set(files)}
+    if any(odd.values()):
+        named = [f"{words} {', '.join(sorted(p.parent.name for p in paths))}" for words, paths in odd.items() if paths]
+        raise StudyError(
+            f"--nodes: expected the {counted(count, 'node')} of the split in {folder}, found {len(there)}: "
+            f"{', '.join(named)}"
+        )
     return [file.resolve() for file in files]
 
 
@@ -103,18 +142,27 @@ def _records(
     return on_our_superlink(processes, run, nodes, HALFTRUTH_STATE=str(state.resolve()))
 
 
-def _in_process(study: Study, task: Task, files: Sequence[Path], state: Path) -> Outcome:
-    nodes = [build(read_node(file), {}) for file in files]
-    with _curator(task, state) as curator:
+def _in_process(question: Question, files: Sequence[Path], state: Path) -> Outcome:
+    study, nodes = question.study, [build(read_node(file), {}) for file in files]
+
+    def asked(raws: list[bytes]) -> list[bytes]:
+        return [answer(raw, node) for node in nodes for raw in raws]
+
+    with _curator(question, state) as curator:
         server = Server(FeatureStore(None), study.seed, curator)
-        (outcome,) = play_task(study, task, lambda raws: [answer(raw, node) for node in nodes for raw in raws], server)
+        if question.task is None:
+            (outcome,) = play(study, cells(study)[0], asked, server)
+        else:
+            (outcome,) = play_task(study, question.task, asked, server)
     return outcome
 
 
 @contextmanager
-def _curator(task: Task, state: Path) -> Iterator[Curator | None]:
-    if task.trust is not Trust.CENTRAL:
+def _curator(question: Question, state: Path) -> Iterator[Curator | None]:
+    if not question.central:
         yield None
-        return
-    with ReleaseLedger(state / CURATOR) as releases:
-        yield LiveCurator(releases)
+    elif question.simulated:
+        yield SimulatedCurator(question.study.seed)
+    else:
+        with ReleaseLedger(state / CURATOR) as releases:
+            yield LiveCurator(releases)
