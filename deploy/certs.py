@@ -102,7 +102,8 @@ def _issue(folder: Path, hosts: tuple[str, ...], days: int, now: datetime) -> li
     if not (folder / CA_KEY).is_file():
         raise StudyError(f"{folder / CA_KEY}: expected the authority's key to issue with, found none: bring it here")
     authority, signer = _certificate(folder / CA), _key(folder / CA_KEY)
-    if signer.public_key() != authority.public_key():
+    issuer = signer.public_key()
+    if issuer != authority.public_key():
         raise StudyError(f"{folder / CA_KEY}: expected the key of {folder / CA}, got another one's")
     _check_time(folder / CA, authority, "nodes need the new one: move the old files away, then halftruth certs", now)
     key = ec.generate_private_key(ec.SECP384R1())
@@ -115,7 +116,7 @@ def _issue(folder: Path, hosts: tuple[str, ...], days: int, now: datetime) -> li
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName([_name(host) for host in hosts]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer), critical=False)
         .sign(signer, hashes.SHA384())
     )
     replace(folder / KEY, _pem(key))

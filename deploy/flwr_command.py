@@ -1,4 +1,4 @@
-"""Flower's own command `flwr`, asked for JSON: start a run, look at its status, read its log, stop it."""
+"""Flower's own command `flwr`, asked for JSON: start a run, look at it, read its log, stop it; list and admit nodes."""
 
 import json
 import subprocess
@@ -11,6 +11,15 @@ from deploy.processes import FlowerFailed, program
 
 SECONDS = 120.0  # a call takes two on an idle machine
 COMPLETED = "finished:completed"
+PRIVATE = "private"  # the one connection of a home of ours
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A node as a SuperLink sees it: "online", "offline", "registered" (never there yet) or "unregistered"."""
+
+    id: str
+    status: str
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,19 @@ class SuperLink:
     def stop(self, run: str) -> None:
         """Stop a run that is no longer wanted."""
         self._ask(["stop", run, self.name])
+
+    def nodes(self) -> list[Seen]:
+        """All nodes that the SuperLink ever knew."""
+        found = self._ask(["supernode", "list", self.name, "--verbose"])["nodes"]
+        return [Seen(str(node["node-id"]), str(node["status"])) for node in found]
+
+    def register(self, key: Path) -> str:
+        """Let the node with this public key come, and return its id. Raises FlowerFailed."""
+        return str(self._ask(["supernode", "register", str(key), self.name])["node-id"])
+
+    def unregister(self, node: str) -> None:
+        """Let a node come no more. Raises FlowerFailed."""
+        self._ask(["supernode", "unregister", node, self.name])
 
     def follow(self, run: str) -> "subprocess.Popen[str]":
         """The run's log from its beginning, line by line, until it ends."""
@@ -74,3 +96,15 @@ class SuperLink:
         if not isinstance(answer, dict) or not answer.get("success", False):
             raise FlowerFailed(f"flwr {words[0]} failed: {answer}")
         return answer
+
+
+def private_connection(
+    home: Path, environment: Mapping[str, str], address: str, authority: Path | None = None
+) -> SuperLink:
+    """Write the one connection of a private Flower home, which `environment` names; `authority`: the certificates
+    that are trusted, without which nothing is encrypted.
+    """
+    how = "insecure = true" if authority is None else f"root-certificates = {json.dumps(str(authority))}"
+    words = f'[superlink]\ndefault = "{PRIVATE}"\n\n[superlink.{PRIVATE}]\naddress = "{address}"\n{how}\n'
+    (home / "config.toml").write_text(words, encoding="utf-8")
+    return SuperLink(PRIVATE, environment)

@@ -22,6 +22,12 @@ class PublicKey:
 
     line: str
 
+    @classmethod
+    def of(cls, key: ec.EllipticCurvePublicKey) -> "PublicKey":
+        """That of a key that was read."""
+        form = serialization.PublicFormat.OpenSSH
+        return cls(key.public_bytes(serialization.Encoding.OpenSSH, form).decode("ascii"))
+
     @property
     def fingerprint(self) -> str:
         """What ssh-keygen -l shows."""
@@ -65,7 +71,7 @@ def public_half(path: Path) -> PublicKey:
         raise StudyError(f"{path}: expected a private key of OpenSSH without a passphrase, {error}: {HINT}") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP384R1):
         raise StudyError(f"{path}: expected a key on the curve P-384, got another kind: {HINT}")
-    return PublicKey(_line(key.public_key()))
+    return PublicKey.of(key.public_key())
 
 
 def read_public(path: Path) -> PublicKey:
@@ -78,19 +84,10 @@ def read_public(path: Path) -> PublicKey:
         raise StudyError(f"{path}: expected a public key of OpenSSH, got bytes that are no text") from None
     if "PRIVATE KEY" in text:
         raise StudyError(f"{path}: expected a public key, got a private one, which stays with its node: {path}.pub")
-    return parse_public(text, str(path))
-
-
-def parse_public(text: str, place: str) -> PublicKey:
-    """A public key's line, its comment left out. Raises StudyError."""
     try:
         key = serialization.load_ssh_public_key(text.strip().encode("ascii"))
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise StudyError(f"{place}: expected a line {KIND} AAAA..., {error}: {HINT}") from None
+        raise StudyError(f"{path}: expected a line {KIND} AAAA..., {error}: {HINT}") from None
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP384R1):
-        raise StudyError(f"{place}: expected a key on the curve P-384 ({KIND}), got another kind: {HINT}")
-    return PublicKey(_line(key))
-
-
-def _line(key: ec.EllipticCurvePublicKey) -> str:
-    return key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode("ascii")
+        raise StudyError(f"{path}: expected a key on the curve P-384 ({KIND}), got another kind: {HINT}")
+    return PublicKey.of(key)

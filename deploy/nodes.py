@@ -68,7 +68,7 @@ class Nodes:
     def _start(self, name: str) -> None:
         port = self.ports[name] = free_port()
         words = [sys.executable, "-m", "studies", "node", *self.words[name], "--port", str(port)]
-        self.processes.start(name, words, PYTHONPATH=_import_path(self.processes))
+        self.processes.start(name, words, PYTHONPATH=import_path(self.processes))
 
 
 def start_nodes(processes: Processes, study: Study, clients: int, address: str) -> Nodes:
@@ -83,11 +83,10 @@ def start_nodes(processes: Processes, study: Study, clients: int, address: str) 
 
 def start_node_files(processes: Processes, files: Sequence[Path], address: str) -> Nodes:
     """Start a SuperNode for every node file, named by its folder, whatever SuperLink the file names."""
-    port = address.rpartition(":")[2]
-    words = {file.parent.name: ("--config", str(file), "--superlink-port", port) for file in files}
+    words = {file.parent.name: ("--config", str(file), "--superlink", address) for file in files}
     return Nodes(processes, words).start()
 
 
-def _import_path(processes: Processes) -> str:
-    """Where this program was imported from comes first, whatever folder it was started in."""
+def import_path(processes: Processes) -> str:
+    """PYTHONPATH of children: where this program was imported from comes first, whatever folder it was started in."""
     return ":".join([str(Path(__file__).parents[1]), *filter(None, [processes.environment.get("PYTHONPATH")])])

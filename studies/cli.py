@@ -58,8 +58,15 @@ COMMANDS = (
     (("policy",), "studies.policy", "what a learned reward is worth: a study of policies"),
     (("attack",), "studies.attacks", "what lying labelers do, and what helps: a study of attacks"),
     (("real",), "studies.real", "what privacy costs on real files: studies of those who were kept out"),
+    (("up",), "studies.flower.up_command", "start a federation on this machine, in the background"),
+    (("status",), "studies.flower.status_command", "what of a federation runs"),
+    (("down",), "studies.flower.down_command", "end it"),
+    (("server",), "studies.flower.server_command", "serve a federation over machines"),
     (("certs",), "studies.flower.certs_command", "certificates for a federation"),
     (("keys", "new"), "studies.flower.keys_new_command", "a key for a node"),
+    (("keys", "register"), "studies.flower.keys_register_command", "let a node come to a server"),
+    (("keys", "list"), "studies.flower.keys_list_command", "the nodes that may come"),
+    (("keys", "revoke"), "studies.flower.keys_revoke_command", "let a node come no more"),
     (("node",), "studies.flower.node_command", "start a labeler's node of a federation"),
     (("data", "split"), "studies.data_split", "split a file of comparisons over the nodes of a federation"),
     (("plan",), "studies.plan", "how many labels a target error needs, and what privacy costs"),
@@ -74,6 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     args = _parser(arguments).parse_args(arguments)
     run: Callable[[argparse.Namespace], int] = args.run
+    from protocol.failure import RunFailed
     from protocol.strict import StudyError, told
 
     try:
@@ -86,6 +94,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StudyError as error:
         print(f"halftruth: {error}", file=sys.stderr)
         return WRONG_USE
+    except RunFailed as error:
+        print(f"halftruth: {error}", file=sys.stderr)
+        return FAILED
     except OSError as error:  # a full disk, or a file that may not be written: as a person reads it
         print(f"halftruth: {told(error)}", file=sys.stderr)
         return FAILED

@@ -1,18 +1,22 @@
-"""`halftruth node`: starts a SuperNode as a node file says, and becomes it."""
+"""`halftruth node`: checks a node file and what it names, and becomes the SuperNode that it says."""
 
 import argparse
 import os
 import sys
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 from client.ledger_store import LedgerUnavailable
-from client.node_file import NodeFile, NodeFileError, SuperLink, SyntheticLabels, build, read_node
+from client.node_file import NodeFile, NodeFileError, SuperLink, SyntheticLabels, build
 from client.record_file import RecordFile
 from client.sources.record_table import RecordTable
 from client.sources.table import Table
 from client.table_file import TableFile
+from deploy import bundles
 from deploy.ports import HOST, free_port
 from deploy.processes import QUIET, FlowerFailed, program
+from studies.flower import node_flags
 from studies.holder_file import new_ledger, tell
 from studies.records.columns import described
 from studies.terminal import printable
@@ -37,6 +41,9 @@ A node file with somebody's labels (protection is what it says here; a server ca
   root_certificates = "ca.crt"
   key = "node.key"
 
+The node answers with the client that is installed here, whatever code the server ships. Pin that as well with
+bundles = ["SHA256"] in [policy]; [node] executor = "stock" runs the server's instead.
+
 Of rankings: ranking = "long" (or "wide", "best-worst") and ranking_as = "top" (or "pair", "pairs:3") in [source].
 Paths are relative to the node file. The node runs until it is ended, with Ctrl-C for instance."""
 
@@ -45,36 +52,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `halftruth node`."""
     parser.epilog = NODE_EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--config", metavar="FILE", required=True, help="the node file (TOML)")
-    parser.add_argument("--port", metavar="N", type=int, help="port for the node's own processes (any free one)")
-    parser.add_argument(
-        "--superlink-port", metavar="N", type=int, help="connect to this port of this machine instead of [superlink]"
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--config", metavar="FILE", help="the node file (TOML)")
+    what.add_argument(
+        "--show-bundle",
+        action="store_true",
+        help="print the SHA-256 of the code that this installation ships, for [policy] bundles, and exit",
     )
+    parser.add_argument("--port", metavar="N", type=int, help="port for the node's own processes (any free one)")
+    node_flags.add_arguments(parser, what)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Check the node file and what it names, and replace this process by Flower's SuperNode.
+    """Check the node file and what it names, and replace this process by the node's.
 
     Returns 1 where labels, ledger or Flower cannot be used, 2 for a wrong node file.
     """
-    path = Path(args.config).resolve()
+    if args.show_bundle:
+        return _show_bundle()
     try:
-        node = read_node(path)
-        link = node.superlink
-        if args.superlink_port is not None:
-            link = SuperLink(f"{HOST}:{args.superlink_port}", insecure=True, root_certificates=None, key=None)
-        if link is None:
-            raise NodeFileError(f"{path}: expected a table [superlink] with the address to connect to")
-        if not isinstance(node.source, SyntheticLabels):
+        chosen = node_flags.chosen(args)
+        node = chosen.node
+        if node is not None and not isinstance(node.source, SyntheticLabels):
             _check_source(node, node.source)
-        executable = program("flower-supernode")
+        stock = program("flower-supernode")
     except NodeFileError as error:
         return _say(error, 2)
     except (ValueError, LedgerUnavailable, FlowerFailed) as error:
         return _say(error, 1)
-    words = supernode_arguments(link, path)
-    words += ["--host", HOST, "--port", str(args.port or free_port())]
-    return os.execve(executable, [executable, *words], {**os.environ, **QUIET})
+    words = [*supernode_arguments(chosen.link, chosen.config), "--host", HOST, "--port", str(args.port or free_port())]
+    return _become(node, words, stock)
 
 
 def _check_source(node: NodeFile, named: TableFile | RecordFile) -> None:
@@ -90,18 +97,50 @@ def _check_source(node: NodeFile, named: TableFile | RecordFile) -> None:
         print(new, file=sys.stderr)
 
 
+def _become(node: NodeFile | None, words: Sequence[str], stock: str) -> int:
+    """Replace this process by ours, or by `stock`, Flower's SuperNode, which runs what the server ships.
+
+    Where ours cannot run here it becomes the other, with a warning, but not where a file says who is to answer.
+    """
+    environment = {**os.environ, **QUIET}
+    if node is not None and node.executor == "stock":
+        return os.execve(stock, [stock, *words], environment)
+    where = [str(Path(bundles.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    told = [] if _insists(node) else ["--or", stock]
+    told += [word for pin in (node.bundles if node else ()) for word in ("--pin", pin)]
+    command = [sys.executable, "-P", "-m", "deploy.supernode", *told, "--", *words]
+    return os.execve(sys.executable, command, {**environment, "PYTHONPATH": os.pathsep.join(where)})
+
+
+def _insists(node: NodeFile | None) -> bool:
+    """Whether a node file allows no code but the installed one: it says so, or pins code or the server's key."""
+    if node is None:
+        return False
+    with node.path.open("rb") as file:
+        said = "executor" in tomllib.load(file)["node"]
+    return said or bool(node.bundles) or node.server_key is not None
+
+
+def _show_bundle() -> int:
+    try:
+        print(bundles.sha256(bundles.staged_bundle()))
+    except FlowerFailed as error:
+        return _say(error, 1)
+    return 0
+
+
 def _say(error: Exception, code: int) -> int:
     print(f"halftruth: {error}", file=sys.stderr)
     return code
 
 
-def supernode_arguments(link: SuperLink, path: Path) -> list[str]:
-    """What flower-supernode is told: where the SuperLink is, and the node file's path, in quotes or Flower opens it.
+def supernode_arguments(link: SuperLink, config: str) -> list[str]:
+    """What flower-supernode is told: where the SuperLink is, and the node's configuration, its texts in quotes.
 
-    >>> supernode_arguments(SuperLink("localhost:8000", True, None, None), Path("/etc/node.toml"))
+    >>> supernode_arguments(SuperLink("localhost:8000", True, None, None), 'config="/etc/node.toml"')
     ['--superlink', 'localhost:8000', '--node-config', 'config="/etc/node.toml"', '--insecure']
     """
-    words = ["--superlink", link.address, "--node-config", f'config="{path}"']
+    words = ["--superlink", link.address, "--node-config", config]
     words += ["--insecure"] if link.insecure else []
     words += ["--root-certificates", str(link.root_certificates)] if link.root_certificates else []
     words += ["--auth-supernode-private-key", str(link.key)] if link.key else []
