@@ -69,11 +69,12 @@ def composition(releases: Sequence[Release | Choice], unit: Unit) -> Composition
         return None
     sums = [one for one in about if isinstance(one, Release)]
     noises = [_noise(release) for release in sums]
+    mu = composed_mu(noises) if noises else 0.0
     try:
         basic = compose(_claims(about, unit))
     except ValueError:  # the sum of delta
-        return Composition(unit, len(about), None, composed_mu(noises), None)
-    return Composition(unit, len(about), basic, composed_mu(noises), _level(basic, sums, noises, unit))
+        return Composition(unit, len(about), None, mu, None)
+    return Composition(unit, len(about), basic, mu, _level(basic, sums, noises, unit))
 
 
 def _level(basic: Guarantee, sums: Sequence[Release], noises: Sequence[Noise], unit: Unit) -> Decimal | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from server.mechanisms.discrete_gaussian import (
     sample_discrete_gaussian,
@@ -122,6 +123,7 @@ class Chooser:
         return sample_discrete_laplace(self.value_scale, count, randbits)
 
 
+@lru_cache(maxsize=256, typed=True)
 def chooser(
     name: str,
     epsilon: Decimal,
