@@ -15,6 +15,7 @@ from protocol.counting import counted
 from protocol.messages import Task
 from protocol.runconfig import BUNDLE_ARRAY, BUNDLE_RECORD, RunConfig, read
 from protocol.store import FeatureStore
+from protocol.study import cells
 from protocol.trust import Trust
 from server.collect import Collected
 from server.curator import Curator, LiveCurator, SimulatedCurator
@@ -25,6 +26,7 @@ from server.listening import RoundFailed, complete, quorum
 from server.one_task import play_task
 from server.outcome_record import cell_name
 from server.release import ReleaseLedger
+from server.resume import JOURNAL, Journals
 from server.rounds import play
 
 # Folders on the server's own machine. The run's configuration comes from whoever starts a run, and names no path.
@@ -57,6 +59,8 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
     """Ask the connected nodes for every cell. Raises RoundFailed where they do not answer as `config.mode` wants."""
     study, task = config.study, config.task
     missing = [cell for cell in config.missing() if not delivery.has(cell)]
+    journals = Journals.of(environment.get(JOURNAL), environment.get(STATE))
+    journals.clear(study, set(cells(study, config.block or None)) - set(missing))
     if not missing:
         return
     post = GridPost(grid, config.deadline + GRACE)
@@ -74,9 +78,10 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
             return replies
 
         for cell in missing:
-            asked = (ask, server, check)
-            outcomes = play(study, cell, *asked) if task is None else play_task(study, task, *asked)
-            delivery.deliver(study, cell, list(outcomes))
+            with journals.kept(study, cell, ask, check) as (asked, checked):
+                how = (asked, server, checked)
+                outcomes = play(study, cell, *how) if task is None else play_task(study, task, *how)
+                delivery.deliver(study, cell, list(outcomes))
             _log.info("%s: messages so far: %s", cell_name(cell), exchange.describe())
 
 
