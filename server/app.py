@@ -5,6 +5,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +26,16 @@ from server.exchange import Exchange, Letter, gather
 from server.listening import RoundFailed, complete, quorum
 from server.one_task import play_task
 from server.outcome_record import cell_name
+from server.register import Register, read_register
 from server.release import ReleaseLedger
 from server.resume import JOURNAL, Journals
 from server.rounds import play
+from server.signatures import tasks_signer
 
-# Folders on the server's own machine. The run's configuration comes from whoever starts a run, and names no path.
+# Folders and files on the server's own machine. The run's configuration comes from whoever starts a run, and names no
+# path: the register of nodes and the key that tasks are signed with are the machine's.
 OUTCOMES, STATE, TRANSCRIPT = "HALFTRUTH_OUTCOMES", "HALFTRUTH_STATE", "HALFTRUTH_TRANSCRIPT"
+NODES, KEY = "HALFTRUTH_NODES", "HALFTRUTH_KEY"
 GRACE = 60.0  # seconds beyond the deadline after which Flower drops a message
 
 app = ServerApp()
@@ -63,13 +68,15 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
     journals.clear(study, set(cells(study, config.block or None)) - set(missing))
     if not missing:
         return
-    post = GridPost(grid, config.deadline + GRACE)
-    exchange = Exchange(post, gather(post, config.clients, config.deadline), config.deadline, config.mode == "strict")
+    post, register = GridPost(grid, config.deadline + GRACE), known_nodes(environment)
+    nodes = gather(post, config.clients, config.deadline, register=register)
+    exchange = Exchange(post, nodes, config.deadline, config.mode == "strict", register=register)
+    exchange.sign = tasks_signer(Path(environment[KEY])) if environment.get(KEY) else None
     if environment.get(TRANSCRIPT):
         exchange.record = transcript(Path(environment[TRANSCRIPT]))
     with curator(config, environment) as noise:
         server = Server(FeatureStore(study.seed), study.seed, noise)
-        check = complete if exchange.strict else accept
+        check = complete if exchange.strict else partial(accept, exchange)
 
         def ask(tasks: list[bytes]) -> list[bytes]:
             replies = exchange.ask(tasks)
@@ -85,9 +92,15 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
             _log.info("%s: messages so far: %s", cell_name(cell), exchange.describe())
 
 
-def accept(task: Task, collected: Collected, unread: Sequence[str]) -> None:
+def known_nodes(environment: Mapping[str, str]) -> Register | None:
+    """The register of nodes that this machine names; None without one. Raises RegisterError."""
+    return read_register(Path(environment[NODES])) if environment.get(NODES) else None
+
+
+def accept(exchange: Exchange, task: Task, collected: Collected, unread: Sequence[str]) -> None:
     """Take what a live round brought, and log what of it does not count. Raises RoundFailed where nothing does."""
     refused = [f"refused: {code.name} x {count}" for code, count in sorted(collected.refusals.items())]
+    exchange.blame((*collected.rejected, *unread))
     for words in (*refused, *(f"rejected: {reason}" for reason in (*collected.rejected, *unread))):
         _log.warning(one_line(f"{task.trust.label} task at n = {task.n}, epsilon = {task.epsilon}: {words}"))
     quorum(task, collected, unread)

@@ -5,7 +5,7 @@ result does not depend on the order of arrival.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,8 +19,10 @@ from protocol.grid import to_integers
 from protocol.messages import Code, Coins, Kind, Refusal, Report, Runs, Task, Ties
 from protocol.terms import law
 from protocol.trust import Trust
+from server.claims import Claim, Fault, settled
 from server.collect_choices import check_choices
 from server.collect_records import check_records, payload_kind, table_of
+from server.sent import Sent
 
 KINDS = {Trust.CLEAR: Kind.SYMBOLS, Trust.LOCAL: Kind.SYMBOLS, Trust.CENTRAL: Kind.EXACT_SUMS}
 
@@ -32,8 +34,9 @@ class Collected:
     `rows` are the rows answered for, increasing. `symbols`: (repetitions, rows); `sums`: (repetitions, p), exact;
     `values`: (repetitions, rows, d), what is said of records.
     `ways` (rows,), where a menu offers several mechanisms: the place in it of the one that answered a row.
-    `accepted` are the public ids of the reports that count; `rejected` says why others do not. `coins` names addressed
-    ones where any report has them; `live` says that some report has the system's, so that somebody is to be protected.
+    `accepted` are the public ids of the reports that count; `rejected` says why others do not, and `blamed` whose they
+    are. `coins` names addressed ones where any report has them; `live` says that some report has the system's, so that
+    somebody is to be protected.
     """
 
     rows: NDArray[np.int64] = field(repr=False)
@@ -47,54 +50,75 @@ class Collected:
     ways: NDArray[np.uint8] | None = field(default=None, repr=False)
     live: bool = False
     values: NDArray[np.float64] | None = field(default=None, repr=False)
+    blamed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Mail:
-    """Replies as they arrived, decoded and sorted by the task they name; `unread` says why others are not here."""
+    """Replies as they arrived, decoded and sorted by the task they name, each with its sender ("": nobody knows).
 
-    by_task: dict[bytes, list[Signed | Refusal]]
+    `faults` says why others do not count, by the task that they were sent for; `unread` says it of those about none.
+    """
+
+    by_task: dict[bytes, list[tuple[Signed | Refusal, str]]]
+    faults: dict[bytes, list[Fault]]
     unread: tuple[str, ...]
 
     @classmethod
     def open(cls, replies: Iterable[bytes], tasks: Collection[bytes]) -> "Mail":
         """Decode replies to any of `tasks` (ids)."""
-        by_task: dict[bytes, list[Signed | Refusal]] = {task: [] for task in tasks}
+        by_task: dict[bytes, list[tuple[Signed | Refusal, str]]] = {task: [] for task in tasks}
+        faults: dict[bytes, list[Fault]] = {task: [] for task in tasks}
         unread = []
         for raw in replies:
-            try:
-                reply = decode_reply(raw)
-            except WireError as error:
-                unread.append(str(error))
-                continue
-            for item in reply if isinstance(reply, list) else [reply]:
+            sender, asked = (raw.sender, raw.task) if isinstance(raw, Sent) else ("", b"")
+            found, why = _read(raw)
+            for item in found:
                 task = item.report.task if isinstance(item, Signed) else item.task
                 if task in by_task:
-                    by_task[task].append(item)
+                    by_task[task].append((item, sender))
                 else:
-                    unread.append("an answer to another task")
-        return cls(by_task, tuple(sorted(unread)))
+                    why.append("an answer to another task")
+            if asked in faults:
+                faults[asked] += [Fault(sender, words) for words in why]
+            else:
+                unread += why
+        return cls(by_task, faults, tuple(sorted(unread)))
+
+
+def _read(raw: bytes) -> tuple[Sequence[Signed | Refusal], list[str]]:
+    """What is in a reply, and what is wrong with it."""
+    if isinstance(raw, Sent) and raw.fault:
+        return [], [raw.fault]
+    try:
+        reply = decode_reply(raw)
+    except WireError as error:
+        return [], [str(error)]
+    return (reply if isinstance(reply, list) else [reply]), []
 
 
 def collect(task: Task, task_id: bytes, mail: Mail) -> Collected:
     """Check and merge the answers to one task."""
     answers = mail.by_task[task_id]
-    refusals = Counter(item.code for item in answers if isinstance(item, Refusal))
+    refusals = Counter(item.code for item, _ in answers if isinstance(item, Refusal))
     asked = task.rows or Runs.of(range(task.n))
-    free = np.zeros(task.n, dtype=bool)  # rows still to be answered for
-    free[asked.numbers()] = True
-    accepted: list[tuple[NDArray[np.int64], Signed]] = []
-    rejected: list[str] = []
-    for signed in sorted((item for item in answers if isinstance(item, Signed)), key=lambda item: item.id):
+    wanted = np.zeros(task.n, dtype=bool)
+    wanted[asked.numbers()] = True
+    claims: list[Claim] = []
+    faults = list(mail.faults[task_id])
+    for signed, sender in answers:
+        if isinstance(signed, Refusal):
+            continue
         try:
-            accepted.append((_check(task, asked, signed.report, free), signed))
+            claims.append(Claim(_check(task, asked, signed.report, wanted), signed, sender))
         except ValueError as error:
-            rejected.append(str(error))
-    return _merge(task, accepted, refusals, tuple(sorted(rejected)))
+            faults.append(Fault(sender, str(error)))
+    accepted, contested = settled(claims, task)
+    return _merge(task, accepted, refusals, sorted([*faults, *contested]))
 
 
-def _check(task: Task, asked: Runs, report: Report, free: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The rows of a report that fits the task; marks them as answered."""
+def _check(task: Task, asked: Runs, report: Report, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The rows of a report that fits the task, taken by itself."""
     if report.mechanism not in task.menu:
         raise ValueError(f"mechanism {report.mechanism.name[:40]!r} with other parameters than were offered")
     expected, records = b"", task.problem.kind == "records"
@@ -112,26 +136,15 @@ def _check(task: Task, asked: Runs, report: Report, free: NDArray[np.bool_]) -> 
     if named.count > asked.count:  # before a few bytes make billions of numbers
         raise ValueError(f"{named.count} rows where {asked.count} were asked for")
     rows = named.numbers()
-    if rows[-1] >= task.n or not free[rows].all():
-        raise ValueError("rows that were not asked for, or that are already answered")
+    if rows[-1] >= task.n or not wanted[rows].all():
+        raise ValueError("rows that were not asked for")
     if report.groups is not None:
         raise ValueError("groups that were not asked for")
-    _check_whole_labelers(task, rows, asked, free)
     if records:
         check_records(task, report, rows)
     else:
         _check_payload(task, report, rows, outcomes)
-    free[rows] = False
     return rows
-
-
-def _check_whole_labelers(task: Task, rows: NDArray[np.int64], asked: Runs, free: NDArray[np.bool_]) -> None:
-    """Refuse half a labeler: two nodes would clip a part each, and the sum could move further than its noise covers."""
-    if task.groups is None:
-        return
-    numbers = asked.numbers()
-    if np.isin(task.groups[rows], task.groups[numbers[~free[numbers]]]).any():
-        raise ValueError("a labeler of whom another report has rows as well: one labeler lives on one node")
 
 
 def _check_payload(task: Task, report: Report, rows: NDArray[np.int64], outcomes: int) -> None:
@@ -159,16 +172,11 @@ def _check_payload(task: Task, report: Report, rows: NDArray[np.int64], outcomes
         raise ValueError(f"a sum larger than {count} rows can have")
 
 
-def _merge(
-    task: Task,
-    accepted: list[tuple[NDArray[np.int64], Signed]],
-    refusals: Counter[Code],
-    rejected: tuple[str, ...],
-) -> Collected:
-    rows = np.concatenate([rows for rows, _ in accepted]) if accepted else np.zeros(0, dtype=np.int64)
+def _merge(task: Task, accepted: list[Claim], refusals: Counter[Code], faults: list[Fault]) -> Collected:
+    rows = np.concatenate([claim.rows for claim in accepted]) if accepted else np.zeros(0, dtype=np.int64)
     order = np.argsort(rows, kind="stable")
     symbols, sums, values = None, None, None
-    reports = [signed.report for _, signed in accepted]
+    reports = [claim.signed.report for claim in accepted]
     kind = payload_kind(task, task.menu[0]) if task.problem.kind == "records" else KINDS[task.trust]
     if accepted and kind is Kind.ROWS:
         values = np.concatenate([report.payload.values for report in reports], axis=1)
@@ -182,18 +190,19 @@ def _merge(
             sums += report.payload.values[:, 0]  # exact: on the task's grid, in any order
     ways = None
     if accepted and len(task.menu) > 1:
-        used = [np.full(len(own), task.menu.index(signed.report.mechanism), np.uint8) for own, signed in accepted]
+        used = [np.full(len(one.rows), task.menu.index(one.signed.report.mechanism), np.uint8) for one in accepted]
         ways = np.concatenate(used)[order]
     coins = {report.coins for report in reports}
     return Collected(
         rows=rows[order],
         symbols=symbols,
         sums=sums,
-        accepted=tuple(signed.public_id for _, signed in accepted),
+        accepted=tuple(claim.signed.public_id for claim in accepted),
         coins=max(coins) if coins else None,  # one addressed report is enough to void a claim
         numerics=frozenset(report.numerics for report in reports),
         refusals=refusals,
-        rejected=rejected,
+        rejected=tuple(map(str, faults)),
+        blamed=frozenset(name for fault in faults for name in (fault.sender, fault.rival) if name),
         ways=ways,
         live=Coins.OS in coins,
         values=values,

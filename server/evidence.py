@@ -116,6 +116,7 @@ def joined(task: Task, heard: Sequence[Heard]) -> Heard:
         numerics=frozenset[bytes]().union(*(one.numerics for one in collected)),
         refusals=sum((one.refusals for one in collected), Counter()),
         rejected=tuple(reason for one in collected for reason in one.rejected),
+        blamed=frozenset[str]().union(*(one.blamed for one in collected)),
     )
     return Heard(task, heard[0].task_id, whole, tuple(heard))
 

@@ -6,16 +6,20 @@ Nothing here knows Flower, and nothing trusts what comes back.
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from protocol.codec import decode_bundle, encode_bundle
+from protocol.codec import decode_bundle, encode_bundle, identity
 from protocol.counting import counted
 from protocol.errors import WireError
 from server.listening import RoundFailed
+from server.register import Register
+from server.sent import Sent, fault_of
+from server.signatures import SignTasks
 
 SHORTEST, LONGEST, GROWTH = 0.05, 0.5, 1.3  # seconds between two looks at the post
+MOST_BLAMED = 20  # of nodes and reasons, in a summary
 ERRORS = {
     1: "its code does not load",
     2: "its code raised",
@@ -59,12 +63,24 @@ class Clock:
     sleep: Callable[[float], None] = time.sleep
 
 
-def gather(post: Post, clients: int, deadline: float, clock: Clock | None = None) -> list[int]:
-    """Wait until exactly `clients` nodes are there (0: at least one), and return them in order. Raises RoundFailed."""
+def gather(
+    post: Post, clients: int, deadline: float, clock: Clock | None = None, register: Register | None = None
+) -> list[int]:
+    """Wait until exactly `clients` nodes are there (0: at least one), and return them in order. Raises RoundFailed.
+
+    With a register, nodes that are not in it, or whose keys are revoked, are not waited for, not asked, and named.
+    """
     clock = clock or Clock()
     end, pause = clock.now() + deadline, SHORTEST
+    strangers: set[int] = set()
     while True:
-        nodes = sorted(set(post.nodes()))
+        there = set(post.nodes())
+        nodes = sorted(node for node in there if register is None or register.welcome(node))
+        for node in sorted(there - set(nodes) - strangers):
+            known = register.of(node) if register else None
+            why = "is not in the register" if known is None else f"has a revoked key ({known.name})"
+            _log.warning("node %d %s: not asked", node, why)
+        strangers |= there - set(nodes)
         if nodes and len(nodes) == (clients or len(nodes)):
             return nodes
         if clock.now() >= end:
@@ -80,7 +96,9 @@ class Exchange:
 
     Strict: every node has to answer, and the first that cannot is named. Not strict: those that answered by the
     deadline count, and replies that come later are only counted. `record` is given every byte string that arrived.
-    `seen` counts what happened over all calls: answered, failed, missing, unreadable, duplicate, late, foreign.
+    With a `register` a reply has to be under its node's key and about its node's rows; `sign` puts tasks under the
+    server's. `seen` counts what happened over all calls: answered, failed, missing, unreadable, duplicate, late,
+    foreign, and what `blame` was told of: rejected; `blamed` the last of these by node and reason.
     """
 
     post: Post
@@ -90,11 +108,17 @@ class Exchange:
     record: Callable[[bytes], None] = lambda raw: None
     clock: Clock = field(default_factory=Clock)
     seen: Counter[str] = field(default_factory=Counter)
+    register: Register | None = None
+    sign: SignTasks | None = None
+    blamed: Counter[str] = field(default_factory=Counter)
     _late: dict[str, int] = field(default_factory=dict)
 
     def ask(self, tasks: list[bytes]) -> list[bytes]:
-        """Carry tasks to every node and bring back their replies, in the order of the nodes. Raises RoundFailed."""
-        waiting = self._push(encode_bundle(tasks))
+        """Carry tasks to every node and bring back their replies, in the order of the nodes. Raises RoundFailed.
+
+        Each is a `server.sent.Sent`, which names its sender, or says why it may not count.
+        """
+        waiting = self._push(encode_bundle(tasks, self.sign(tasks) if self.sign else b""))
         asked = dict(waiting)
         answers: dict[int, list[bytes]] = {}
         end, pause = self.clock.now() + self.deadline, SHORTEST
@@ -112,11 +136,33 @@ class Exchange:
             self._lost("missing", node, f"no reply within {self.deadline:g} s (deadline)")
         if not answers:
             raise RoundFailed(f"expected replies of {counted(len(self.nodes), 'node')}, got none: {self.describe()}")
-        return [reply for node in sorted(answers) for reply in answers[node]]
+        named = {identity(task): task for task in tasks}
+        return [reply for node in sorted(answers) for reply in self._checked(node, answers[node], named)]
 
     def describe(self) -> str:
         """What happened so far, in words."""
-        return ", ".join(f"{name}: {count}" for name, count in sorted(self.seen.items())) or "nothing"
+        counts = ", ".join(f"{name}: {count}" for name, count in sorted(self.seen.items())) or "nothing"
+        blamed = "; ".join(f"{words} x {count}" for words, count in self.blamed.most_common(MOST_BLAMED))
+        return f"{counts} ({blamed})" if blamed else counts
+
+    def blame(self, reasons: Iterable[str]) -> None:
+        """Count reports that may not count, each by what is wrong with it and whose it is."""
+        for reason in reasons:
+            self.seen["rejected"] += 1
+            self.blamed[reason] += 1
+
+    def name(self, node: int) -> str:
+        """What a node is called: by the register, or by Flower's number."""
+        known = self.register.of(node) if self.register else None
+        return f"node {node if known is None else known.name}"
+
+    def _checked(self, node: int, replies: list[bytes], tasks: dict[bytes, bytes]) -> list[Sent]:
+        """One node's replies; those that may not count say why in place of what they say."""
+        register, name = self.register, self.name(node)
+        return [
+            Sent(raw, name, task, "" if register is None else fault_of(register, node, raw, tasks))
+            for raw, task in zip(replies, tasks, strict=True)
+        ]
 
     def _push(self, raw: bytes) -> dict[str, int]:
         """Message id -> node."""
@@ -164,8 +210,8 @@ class Exchange:
     def _lost(self, what: str, node: int, why: str) -> None:
         self._note(what, node, why)
         if self.strict:
-            raise RoundFailed(f"expected a reply of node {node}, got none: {why}")
+            raise RoundFailed(f"expected a reply of {self.name(node)}, got none: {why}")
 
     def _note(self, what: str, node: int, why: str = "") -> None:
         self.seen[what] += 1
-        _log.warning("node %d: %s%s", node, what, why and f" ({why})")
+        _log.warning("%s: %s%s", self.name(node), what, why and f" ({why})")

@@ -119,7 +119,8 @@ def warnings(heard: Heard) -> list[str]:
     if heard.task.epsilon is not None and heard.task.epsilon > PROTECTS_NOBODY:
         found.append(f"epsilon above {PROTECTS_NOBODY} protects nobody")
     if heard.collected.rejected:  # somebody may have answered in another's place
-        found.append(f"{counted(len(heard.collected.rejected), 'report')} rejected")
+        whose = ", ".join(sorted(heard.collected.blamed))
+        found.append(f"{counted(len(heard.collected.rejected), 'report')} rejected{whose and f' ({whose})'}")
     if len(heard.collected.rows) < asked_rows(heard.task):
         found.append(f"{len(heard.collected.rows)} of {asked_rows(heard.task)} rows answered")
     if heard.collected.numerics - {fingerprint()}:

@@ -206,7 +206,7 @@ def test_replies_that_are_none_end_a_strict_run(grid: Any, virtual: Virtual, out
         return [bundle(encode_bundle([b"secret"] * 5), asked)]
 
     found = fails(grid, configured(small()), virtual(3), only(101, garbage), outcomes)
-    assert "expected replies to tasks, got 5 that are none" in found and "secret" not in found
+    assert "rejected: 1 (node 101: expected the bytes of a reply" in found and "secret" not in found
 
 
 def test_a_reply_with_more_than_its_bytes_is_none(grid: Any, virtual: Virtual, outcomes: Path) -> None:
@@ -284,13 +284,13 @@ def test_a_live_run_says_what_it_leaves_out(
         start(room, config)
     expected = {outcome.theta.tobytes() for outcome in run_cell(study, THETA, cells(study)[0])}
     for line in (outcomes / f"{cell_name(cells(study)[0])}.jsonl").read_text("utf-8").splitlines():
-        assert decode(line, study).warnings[-1] == "1 report rejected"
+        assert decode(line, study).warnings[-1] == "2 reports rejected (node 100, node 104, node 105)"
         assert decode(line, study).theta.tobytes() in expected
     for words in (
         "refused: INTERNAL x 1",
-        "already answered",
-        "rejected: expected the bytes of a reply",
-        "answered: 6",
+        "rejected: node 104: a report that is already here (node 100)",
+        "rejected: node 105: expected the bytes of a reply",
+        "answered: 6, rejected: 2",
     ):
         assert words in caplog.text
 
@@ -324,7 +324,7 @@ def test_a_wrong_configuration_is_a_failure(grid: Any, virtual: Virtual, outcome
 
 def test_two_clients_with_the_same_rows_are_found(grid: Any, virtual: Virtual, outcomes: Path) -> None:
     found = fails(grid, configured(small()), [virtual(2)[0]] * 2, None, outcomes)
-    assert "already answered" in found
+    assert "node 101: a report that is already here (node 100)" in found
 
 
 # What a client sends when something fails in it

@@ -14,6 +14,7 @@ from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.trust import Trust
 from server.collect import Collected, Mail, collect
+from server.sent import Sent
 
 ONE = Decimal(1)
 PROBLEM = Problem(3, "sphere", True, Decimal(3))
@@ -52,12 +53,52 @@ def test_order_of_arrival_changes_nothing() -> None:
         assert not result.rejected
 
 
-def test_a_row_counts_once_whoever_comes_first() -> None:
-    twice = [bits(range(5)), bits(range(4, 10)), bits(range(5, 10))]
-    results = [gather(LOCAL, *order) for order in itertools.permutations(twice)]
+def test_a_row_that_two_claim_counts_for_neither_whoever_comes_first() -> None:
+    """Were it one of the two, a liar would try reports until it is theirs."""
+    claims = [bits(range(5)), bits(range(4, 7)), bits(range(7, 10))]
+    results = [gather(LOCAL, *order) for order in itertools.permutations(claims)]
     assert len({(result.accepted, result.rejected) for result in results}) == 1
-    assert len(results[0].rejected) == 1
-    assert "already answered" in results[0].rejected[0]
+    assert results[0].rejected == ("rows that another report answers for as well",) * 2
+    assert results[0].rows.tolist() == [7, 8, 9]
+
+
+def test_the_same_report_twice_counts_once() -> None:
+    result = gather(LOCAL, bits(range(5)), bits(range(5, 10)), bits(range(5)))
+    assert result.rows.tolist() == list(range(10)) and len(result.accepted) == 2
+    assert result.rejected == ("a report that is already here",)
+
+
+def test_a_claim_is_contested_through_others_that_are() -> None:
+    claims = [bits(part) for part in (range(2), range(1, 4), range(3, 6), range(5, 7), range(7, 10))]
+    for order in itertools.permutations(claims):
+        result = gather(LOCAL, *order)
+        assert result.rows.tolist() == [7, 8, 9] and len(result.rejected) == 4
+
+
+def test_what_does_not_count_is_named_by_its_sender() -> None:
+    task_id = identity(encode_task(LOCAL))
+    raw = [encode_reply([(encode_report(report), b"")]) for report in (bits(range(5)), bits(range(4, 10)))]
+    other = encode_reply([(encode_report(replace(GOOD, task=bytes(32))), b"")])
+    letters = [
+        Sent(raw[0], "ann", task_id),
+        Sent(raw[1], "bob", task_id),
+        Sent(raw[1], "cem", task_id),
+        Sent(b"garbage", "dan", task_id),
+        Sent(raw[0], "eve", task_id, "a report without a signature"),
+        Sent(other, "fay", task_id),
+    ]
+    mail = Mail.open(letters, [task_id])
+    result = collect(LOCAL, task_id, mail)
+    assert not mail.unread and not len(result.rows)
+    assert result.blamed == {"ann", "bob", "cem", "dan", "eve", "fay"}
+    assert result.rejected == (
+        "ann: rows that another report answers for as well (bob)",
+        "bob: rows that another report answers for as well (ann)",
+        "cem: a report that is already here (bob)",
+        "dan: expected the bytes of a reply, got 7 bytes that do not parse",
+        "eve: a report without a signature",
+        "fay: an answer to another task",
+    )
 
 
 def test_sums_add_exactly_in_any_order() -> None:
@@ -69,15 +110,15 @@ def test_sums_add_exactly_in_any_order() -> None:
         assert not result.rejected
 
 
-def test_a_labeler_on_two_nodes_is_heard_once() -> None:
+def test_a_labeler_on_two_nodes_is_not_heard() -> None:
     """Each node would clip its own part of the labeler's rows to the radius, and the sum move twice as far."""
     task = replace(CENTRAL, unit=Unit.LABELER, cap=4, groups=np.array([0, 0, 0, 1, 1, 0, 2, 2, 2, 2], dtype=np.int32))
     one, other, third = (replace(sums(part, 1.0), task=identity(encode_task(task))) for part in parts_of_labelers())
     for order in itertools.permutations([one, other, third]):
         result = gather(task, *order)
-        assert 6 in result.rows
-        assert len(result.accepted) == 2
-        assert result.rejected == ("a labeler of whom another report has rows as well: one labeler lives on one node",)
+        assert result.rows.tolist() == [6, 7, 8, 9]
+        words = "a labeler of whom another report has rows as well: one labeler lives on one node"
+        assert result.rejected == (words, words)
 
 
 def parts_of_labelers() -> list[range]:

@@ -192,6 +192,9 @@ def test_no_change_of_bytes_stops_the_others_or_brings_in_what_is_no_number(name
         found, _ = heard(name, bytes(raw))
     except WireError:
         pytest.fail("a reply that does not read stopped the others")
+    if len(found.accepted) < 2:  # it claims rows of others: only a register could say whose they are
+        assert sum("rows that another report answers for as well" in reason for reason in found.rejected) >= 2
+        return
     said = found.sums if found.sums is not None else found.values
     assert said is not None and np.isfinite(said).all() and np.abs(said).max() <= 2.0**480
     if len(found.accepted) == 2:

@@ -1,0 +1,74 @@
+"""Which reports may speak for which rows: a row that two of them claim counts for neither.
+
+Whichever of two were taken, by arrival or by a hash, its sender could try until it is theirs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.codec import Signed
+from protocol.messages import Task
+
+NOBODY = -1
+
+
+class Fault(NamedTuple):
+    """Something that does not count: who sent it ("": nobody knows), why, and with whom it cannot be true."""
+
+    sender: str
+    why: str
+    rival: str = ""
+
+    def __str__(self) -> str:
+        return (f"{self.sender}: " if self.sender else "") + self.why + (f" ({self.rival})" if self.rival else "")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A report that fits its task, the rows that it is about, and who sent it."""
+
+    rows: NDArray[np.int64] = field(repr=False)
+    signed: Signed
+    sender: str
+
+
+def settled(claims: Sequence[Claim], task: Task) -> tuple[list[Claim], list[Fault]]:
+    """The claims that nobody contests, in the order of their ids, and why others do not count.
+
+    The same bytes twice are one report: it counts once. Of two others that share a row neither counts, nor of two that
+    share a labeler whom one sum is to protect: two nodes would clip a part each, and the sum could move further than
+    its noise covers.
+    """
+    single: list[Claim] = []
+    faults: list[Fault] = []
+    for claim in sorted(claims, key=lambda claim: (claim.signed.id, claim.sender)):
+        if single and single[-1].signed.id == claim.signed.id:
+            faults.append(Fault(claim.sender, "a report that is already here", single[-1].sender))
+        else:
+            single.append(claim)
+    contested: dict[int, Fault] = {}
+    words = "rows that another report answers for as well"
+    _contest(single, [claim.rows for claim in single], task.n, words, contested)
+    if task.groups is not None:
+        groups, whole = task.groups, int(task.groups.max()) + 1
+        words = "a labeler of whom another report has rows as well: one labeler lives on one node"
+        _contest(single, [np.unique(groups[claim.rows]).astype(np.int64) for claim in single], whole, words, contested)
+    accepted = [claim for place, claim in enumerate(single) if place not in contested]
+    return accepted, [*faults, *contested.values()]
+
+
+def _contest(
+    claims: Sequence[Claim], held: Sequence[NDArray[np.int64]], size: int, words: str, contested: dict[int, Fault]
+) -> None:
+    """Enter both of any two claims that hold a number below `size` in common; each names one of its rivals."""
+    owner = np.full(size, NOBODY, dtype=np.int64)
+    for place, numbers in enumerate(held):
+        rivals = np.unique(owner[numbers])
+        for rival in rivals[rivals != NOBODY].tolist():
+            contested.setdefault(rival, Fault(claims[rival].sender, words, claims[place].sender))
+            contested.setdefault(place, Fault(claims[place].sender, words, claims[rival].sender))
+        owner[numbers] = place

@@ -1,0 +1,70 @@
+"""A reply with what the server knows of its sender: who it is, what it was asked, and why it may not count."""
+
+from collections.abc import Mapping
+from typing import Self
+
+import numpy as np
+
+from protocol.codec import decode_reply, decode_task
+from protocol.errors import WireError
+from protocol.messages import Refusal, Report, Runs
+from server.register import Known, Register
+from server.signatures import signed_by
+
+
+class Sent(bytes):
+    """A reply as it arrived, no bytes at all where it may not count: then `fault` says why.
+
+    `sender` is the node's name in the register, or Flower's number for it; `task` the id of the task it answers.
+    """
+
+    sender: str
+    task: bytes
+    fault: str
+
+    def __new__(cls, raw: bytes, sender: str, task: bytes, fault: str = "") -> Self:
+        """The bytes, with their sender."""
+        self = super().__new__(cls, b"" if fault else raw)
+        self.sender, self.task, self.fault = sender, task, fault
+        return self
+
+
+def fault_of(register: Register, node: int, raw: bytes, tasks: Mapping[bytes, bytes]) -> str:
+    """Why a node's reply to one of `tasks` (id -> bytes) may not count; empty where nothing speaks against it.
+
+    Every report in it has to answer one of the tasks, signed by the key that the register has for the node, about rows
+    that the register gives it. What is no reply at all is for its reader to say.
+    """
+    known = register.of(node)
+    if known is None:
+        return "a node that is not in the register"
+    if known.revoked:
+        return "a node whose key is revoked"
+    try:
+        answer = decode_reply(raw)
+    except WireError:
+        return ""
+    if isinstance(answer, Refusal):
+        return ""
+    for signed in answer:
+        if not signed.signature:
+            return "a report without a signature"
+        if not signed_by(known.key, signed.raw, signed.signature):
+            return "a report that is not under the node's key"
+        if signed.report.task not in tasks:
+            return "a report about another task"
+        if not _own(known, signed.report, tasks[signed.report.task]):
+            return "a report about rows that are not the node's"
+    return ""
+
+
+def _own(known: Known, report: Report, task: bytes) -> bool:
+    if known.count is None:
+        return True
+    rows = report.rows
+    if rows is None:  # all that were asked for
+        asked = decode_task(task)
+        rows = asked.rows or Runs.of(range(asked.n))
+    if rows.count > known.count:  # before a few bytes make billions of numbers
+        return False
+    return known.holds(np.asarray(rows.numbers()))
