@@ -4,11 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from client.ledger_view import read_entries
+from server.release_file import read_releases
 from studies.cli import main
+from studies.fit.state import CURATOR
 
 NODES = 3
+ADDRESSED = ("--public-data", "--coins", "addressed", "--seed", "7")
 Say = pytest.CaptureFixture[str]
 
 
@@ -59,3 +64,28 @@ def test_a_node_that_does_not_start_ends_the_federation_by_name(shared_data: Pat
     said = capsys.readouterr().err
     assert "node-1 ended" in said and "node-1.log" in said
     assert "votes.csv" in (out / "logs" / "node-1.log").read_text("utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("coins", [(), ADDRESSED], ids=["os", "addressed"])
+def test_a_deployment_over_split_records(tmp_path: Path, capsys: Say, coins: tuple[str, ...]) -> None:
+    """Three rounds: nodes and curator repeat what they committed, addressed coins give the file's bits."""
+    random, path, out = np.random.default_rng(3), tmp_path / "losses.csv", tmp_path / "nodes"
+    rows = zip(range(60), *(random.pareto(2.5, (2, 60)) + 1).tolist(), strict=True)
+    path.write_text("id,x,y\n" + "".join(f"c{row},{x!r},{y!r}\n" for row, x, y in rows), encoding="utf-8")
+    about = ("--columns", "x", "--intercept", "--response", "y", "--model", "linear", "--id", "id")
+    about += ("--trust", "central", "--threshold", "3", *coins)
+    assert main(["data", "split", str(path), "--records", "--nodes", "2", "--out", str(out), *about]) == 0
+    asked = ("--epsilon", "1", "--rounds", "3", "--step", "0.2")
+    words = ("federate", str(out / "server"), "--nodes", str(out), "--json", *asked)
+    words += () if coins else ("--state", str(tmp_path / "state"))
+    found = printed(capsys, *words, "--deadline", "120")
+    assert not (out / "logs").exists()
+    assert found == printed(capsys, *words, "--on", "in-process")
+    assert (found["claimed_epsilon"], found["unit"]) == (1.0, "record")
+    if coins:
+        assert found["estimate"] == printed(capsys, "records", str(path), *about, *asked, "--json")["estimate"]
+    else:
+        paid = [read_entries(out / f"node-{index}" / "ledger.sqlite") for index in range(2)]
+        assert [sum(entry.labels for entry in entries) for entries in paid] == [30, 30]
+        assert len(read_releases(tmp_path / "state" / CURATOR)) == 3
