@@ -1,11 +1,14 @@
 """A federation behind a real nginx: nodes with keys work through it, and an outsider who has the CA can do nothing."""
 
 import http.client
+import json
 import os
+import re
 import shutil
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,15 +20,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from deploy.certs import ensure
+from deploy.federation import Record, State, read
 from deploy.node_keys import ensure_key
 from deploy.nodes import Nodes, node_toml
 from deploy.ports import HOST, free_port
 from deploy.processes import Processes, private_home
 from deploy.stage import stage
-from deploy.superlink import KERNELS, wait_until_ready
+from deploy.superlink import wait_until_ready
+from studies.cli import main
 from studies.load import load
 
-TEMPLATE = Path(__file__).parents[2] / "deploy/nginx/halftruth.conf.template"
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+TEMPLATE = DEPLOY / "nginx/halftruth.conf.template"
 NGINX = shutil.which("nginx", path=os.pathsep.join((os.environ["PATH"], "/usr/sbin", "/usr/local/sbin")))
 NODES, SECONDS = 2, 120
 MAIN = """\
@@ -149,55 +156,90 @@ def start_proxy(processes: Processes, folder: Path, certs: Path, superlink: int,
 
 @dataclass(frozen=True)
 class Federation:
-    """Everything behind the proxy, and what an outsider has."""
+    """Everything behind the proxy, and what an outsider has. `state`: the server's folder; `inner`: its Flower home."""
 
     processes: Processes
+    state: Path
     inner: Path
     outside: Outside
     certs: Path
 
+    @property
+    def inner_port(self) -> int:
+        """Where the SuperLink listens on the loopback interface."""
+        return int((self.inner / "config.toml").read_text("ascii").split("127.0.0.1:")[1].split('"')[0])
+
+
+def image_command(image: str, instruction: str, **places: object) -> list[str]:
+    """What an image runs, by this Python and with other places."""
+    (line,) = re.findall(rf"(?m)^(?:{instruction}) (\[.*)$", (DEPLOY / f"docker/Dockerfile.{image}").read_text("utf-8"))
+    start, *words = json.loads(line)
+    told = {
+        "SERVER_STATE": "/var/lib/halftruth",
+        "CERTS": "/etc/halftruth/certs",
+        "NODE_FILE": "/etc/halftruth/node.toml",
+    }
+    told |= {"SERVER_PORT": "8000", "NODE_PORT": "9094"}
+    replaced = {told[name]: str(place) for name, place in places.items()}
+    words = [replaced.get(word, word) for word in words]
+    return [sys.executable, *(["-m", "studies"] if start == "halftruth" else []), *words]
+
+
+def start_server(processes: Processes, state: Path, certs: Path) -> Record:
+    """Start what the image of the server starts, and wait until it says that it is ready."""
+    port = free_port()
+    places = {"SERVER_STATE": state, "CERTS": certs, "SERVER_PORT": port}
+    processes.start("server", image_command("server", "CMD", **places), PYTHONPATH=str(ROOT))
+    deadline = time.monotonic() + SECONDS
+    while "ready at" not in processes.log("server").read_text():
+        assert time.monotonic() < deadline and processes.lives("server"), processes.log("server").read_text()
+        time.sleep(0.1)
+    probe = image_command("server", " +CMD", CERTS=certs, SERVER_PORT=port)
+    assert subprocess.run(probe, cwd=ROOT, check=False).returncode == 0, "the image's own probe"
+    record = read(State(state))
+    assert record is not None
+    return record
+
 
 @pytest.fixture(scope="module")
 def federation(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
-    """A SuperLink with TLS and node keys on loopback, nginx before it, and two nodes whose keys are registered."""
+    """A server on loopback with TLS and node keys, nginx before it, and two nodes whose keys are registered."""
     folder = tmp_path_factory.mktemp("nginx")
-    certs = folder / "certs"
+    certs, state = folder / "certs", folder / "state"
     ensure(certs)
     with private_home(folder / "logs") as processes:
-        inner_port = free_port()
-        words = ["flower-superlink", "--host", HOST, "--port", str(inner_port), "--enable-supernode-auth"]
-        words += ["--ssl-certfile", str(certs / "server.crt"), "--ssl-keyfile", str(certs / "server.key")]
-        words += ["--ssl-ca-certfile", str(certs / "ca.crt"), "--disable-runtime-dependency-installation"]
-        processes.start("superlink", words, **KERNELS)
-        assert wait_until_ready(processes, "superlink", inner_port), processes.log("superlink").read_text()
-        inner = configure(folder / "inner", inner_port, certs / "ca.crt")
-        port = start_proxy(processes, folder / "nginx", certs, inner_port)
-        files = {}
+        record = start_server(processes, state, certs)
+        port = start_proxy(processes, folder / "nginx", certs, int(record.address.rpartition(":")[2]))
+        words = {}
         for client in range(NODES):
             key = folder / f"node-{client}"
             ensure_key(key)
-            done = flwr(inner, "supernode", "register", f"{key}.pub", "lab")
-            assert done.returncode == 0, done.stdout + done.stderr
+            assert main(["keys", "register", key.name, f"{key}.pub", "--state", str(state)]) == 0
             plain = node_toml(load(small).study, client, NODES, f"localhost:{port}")
             way = f'root_certificates = "{certs / "ca.crt"}"\nkey = "{key}"'
-            files[key.name] = folder / f"{key.name}.toml"
-            files[key.name].write_text(plain.replace("insecure = true", way))
-        Nodes(processes, {name: ("--config", str(path)) for name, path in files.items()}).start().wait()
+            file = folder / f"{key.name}.toml"
+            file.write_text(plain.replace("insecure = true", way))
+            words[key.name] = ("--config", str(file))
+        nodes = Nodes(processes, words).start()
+        nodes.wait()
+        for number in nodes.ports.values():
+            probe = image_command("node", " +CMD", NODE_PORT=number)
+            assert subprocess.run(probe, cwd=ROOT, check=False).returncode == 0, "the image's own probe"
         outside = Outside(port, certs / "ca.crt", configure(folder / "outside", port, certs / "ca.crt"))
-        yield Federation(processes, inner, outside, certs)
+        yield Federation(processes, state, Path(record.home), outside, certs)
 
 
 def test_a_study_through_the_proxy_has_the_bits_of_one_process(
     federation: Federation, command: Callable[..., Any], reference: pa.Table
 ) -> None:
-    where = ("--on", "deployment", "--clients", str(NODES), "--superlink", "lab")
+    where = ("--on", "deployment", "--clients", str(NODES), "--superlink", "private")
     run = command(*where, FLWR_HOME=str(federation.inner))
     code, said = run.end()
     assert code == 0, said
     assert pq.read_table(run.out / "results.parquet").drop_columns("runtime").equals(reference)
     federation.processes.check()
-    paths = [line.split('"')[1] for line in (federation.inner.parent / "nginx/access.log").read_text().splitlines()]
-    assert any("/v1/fleet/push-messages" in path for path in paths), "nodes came through the proxy"
+    log = (federation.state.parent / "nginx/access.log").read_text()
+    assert log.count("/v1/fleet/push-messages") >= NODES, "nodes came through the proxy"
 
 
 @pytest.mark.parametrize("method", ["POST", "GET"])
@@ -220,7 +262,7 @@ def test_an_outsider_can_neither_start_a_run_nor_register_a_key(federation: Fede
     for words in (("run", str(app), "lab"), ("supernode", "register", f"{key}.pub", "lab"), ("list", "lab")):
         done = federation.outside.flwr(*words)
         assert done.returncode != 0 and "403" in done.stdout + done.stderr, (words, done.stdout, done.stderr)
-    listed = flwr(federation.inner, "supernode", "list", "lab", "--format", "json")
+    listed = flwr(federation.inner, "supernode", "list", "private", "--format", "json")
     assert listed.stdout.count('"node-id"') == NODES, listed.stdout
 
 
@@ -243,7 +285,6 @@ def test_the_proxy_does_not_speak_to_another_superlink(federation: Federation, t
     shutil.copy(other.authority, tmp_path / "ca.crt")
     for name in ("server.crt", "server.key"):
         shutil.copy(federation.certs / name, tmp_path / name)
-    inner = int((federation.inner / "config.toml").read_text("ascii").split("localhost:")[1].split('"')[0])
-    port = start_proxy(federation.processes, tmp_path / "nginx", tmp_path, inner, "proxy")
+    port = start_proxy(federation.processes, tmp_path / "nginx", tmp_path, federation.inner_port, "proxy")
     assert Outside(port, federation.certs / "ca.crt", tmp_path).status("GET", "/health") == 502
     assert "upstream SSL certificate verify error" in (tmp_path / "nginx/error.log").read_text()
