@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from client.ledger_upgrade import upgrade
+from client.private_files import open_to_others
 from protocol.strict import reason
 
 APPLICATION_ID = int.from_bytes(b"htLB", "big")
@@ -68,6 +69,8 @@ def create(path: Path, timeout: float) -> None:
     with _available(path, sqlite3.Error, OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        if open_to_others(path):
+            raise LedgerUnavailable(f"{path}: expected a ledger for its owner only, got one open to others: chmod 600")
         with closing(_open(path, timeout)) as connection:
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("BEGIN IMMEDIATE")

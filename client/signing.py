@@ -3,8 +3,6 @@
 The key is the one that Flower's SuperNode shows to the SuperLink, whose signature covers a time only.
 """
 
-import os
-import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
+from client.private_files import open_to_others
 from protocol.signature import report_words, tasks_words
 from protocol.strict import reason
 
@@ -54,7 +53,7 @@ def signer(path: Path) -> Sign:
         raise KeyUnusable(
             f"{path}: expected an ECDSA key on P-384 (ecdsa-sha2-nistp384), got a private key of another kind"
         )
-    if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
+    if open_to_others(path):
         raise KeyUnusable(f"{path}: expected a key that only its owner can read, got one open to others: chmod 600")
     return lambda raw: key.sign(report_words(raw), SIGNING)
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from client.ledger_store import LedgerUnavailable
 from client.node_file import NodeFile, NodeFileError, SuperLink, SyntheticLabels, build
+from client.private_files import readable_by_others
 from client.record_file import RecordFile
+from client.signing import Keys
 from client.sources.record_table import RecordTable
 from client.sources.table import Table
 from client.table_file import TableFile
@@ -73,6 +75,8 @@ def main(args: argparse.Namespace) -> int:
     try:
         chosen = node_flags.chosen(args)
         node = chosen.node
+        if node is not None:
+            Keys.load(node.key, node.server_key)  # here, where somebody reads why not
         if node is not None and not isinstance(node.source, SyntheticLabels):
             _check_source(node, node.source)
         stock = program("flower-supernode")
@@ -95,6 +99,8 @@ def _check_source(node: NodeFile, named: TableFile | RecordFile) -> None:
         tell(source, named.columns, private=sys.stderr.isatty())  # else it may be a log
     if new:
         print(new, file=sys.stderr)
+    if readable_by_others(named.file):
+        print(f"Others on this machine can read {printable(str(named.file))}: chmod 600", file=sys.stderr)
 
 
 def _become(node: NodeFile | None, words: Sequence[str], stock: str) -> int:
