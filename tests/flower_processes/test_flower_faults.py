@@ -28,12 +28,12 @@ def failed(run: Any, *words: str, within: float = 60) -> str:
     return str(said)
 
 
-@pytest.mark.parametrize("name", ["flower-superlink", "flower-supernode"])
+@pytest.mark.parametrize("name", ["bin/flower-superlink", "deploy.supernode"])
 def test_a_killed_process_is_noticed_at_once(command: Commands, name: str) -> None:
     run = command(*DEPLOYMENT)
-    run.await_process("bin/flwr-clientapp")
-    os.kill(run.await_process(f"bin/{name}"), signal.SIGKILL)
-    log = {"flower-superlink": "superlink", "flower-supernode": "node-0"}[name]
+    run.await_process("bin/flwr-serverapp")
+    os.kill(run.await_process(name), signal.SIGKILL)
+    log = {"bin/flower-superlink": "superlink", "deploy.supernode": "node-0"}[name]
     said = failed(run, f"{log} ended with signal SIGKILL", f"{log}.log", "Finished units are kept", within=20)
     assert (run.out / "logs" / f"{log}.log").stat().st_size, said
 
@@ -92,13 +92,21 @@ def test_a_port_that_is_always_taken_fails(tmp_path: Path, monkeypatch: pytest.M
             superlink.start_superlink(processes, tmp_path, simulation=False)
 
 
+def test_a_killed_executor_is_replaced_and_the_numbers_are_the_same(command: Commands, reference: pa.Table) -> None:
+    run = command(*DEPLOYMENT)
+    run.await_process("bin/flwr-serverapp")
+    os.kill(run.await_process("deploy.executor"), signal.SIGKILL)  # before the question, at it, or after it
+    code, said = run.end()
+    assert code == 0, said
+    assert pq.read_table(run.out / "results.parquet").drop_columns("runtime").equals(reference)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["flwr-clientapp", "flwr-serverapp"])
-def test_flower_starts_a_killed_app_again_and_the_numbers_are_the_same(
-    command: Commands, reference: pa.Table, name: str
+def test_flower_starts_a_killed_server_app_again_and_the_numbers_are_the_same(
+    command: Commands, reference: pa.Table
 ) -> None:
     run = command(*DEPLOYMENT)
-    os.kill(run.await_process(f"bin/{name}"), signal.SIGKILL)  # noticed when its heart has not beaten for a minute
+    os.kill(run.await_process("bin/flwr-serverapp"), signal.SIGKILL)  # noticed when its heart is not heard for a minute
     code, said = run.end(within=240)
     assert code == 0, said
     assert pq.read_table(run.out / "results.parquet").drop_columns("runtime").equals(reference)
