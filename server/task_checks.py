@@ -123,9 +123,8 @@ def check_records(task: Task) -> None:
         raise ValueError(f"expected a mechanism out of {sorted(ROUNDS)} with epsilon and delta, got {mechanism.name!r}")
     if task.unit not in UNITS or task.round >= how.rounds > 1:
         raise ValueError(f"expected a record or a holder, in a round below {how.rounds}")
-    if how.kind == SUMS:
-        multiplier = noise(task.epsilon, task.delta, how.rounds) / math.sqrt(how.rounds)
-        discrete_gaussian.check_claim(task.epsilon, task.delta, width(task) * how.rounds, multiplier)
+    multiplier = noise(task.epsilon, task.delta, how.rounds) / math.sqrt(how.rounds)
+    discrete_gaussian.check_claim(task.epsilon, task.delta, width(task) * how.rounds, multiplier)
 
 
 def _check_selection(task: Task, mechanism: Mechanism) -> None:

@@ -24,6 +24,7 @@ from studies.in_process import in_process
 from studies.load import Loaded, build
 
 N = 101
+BATCHES = ("algorithm-2-strong", "algorithm-5")  # disjoint: a row is in one
 SPARSE = {"sparsity": 1, "rounds": 2, "step": 1, "threshold": 5}
 CHOOSING: list[dict[str, Any]] = [
     {"estimator": "algorithm-3"},
@@ -83,11 +84,24 @@ def test_a_curators_ledger_holds_the_claim_and_gives_the_same_answer_again(arm: 
     assert (again, same.theta.tobytes(), read_releases(path)) == (asked, found.theta.tobytes(), entries)
     together = composition(entries, Unit.RECORD)
     assert together is not None and together.basic is not None and found.claim is not None
-    whole = arm["estimator"] not in ("algorithm-2-strong", "algorithm-5")
-    batches = 1 if whole else arm["rounds"]  # disjoint: a row is in one
+    batches = arm["rounds"] if arm["estimator"] in BATCHES else 1
     assert together.basic.epsilon == batches * found.claim.epsilon
     assert together.basic.delta == batches * found.claim.delta
     assert together.epsilon is not None and together.epsilon <= together.basic.epsilon * Decimal("1.001")
+
+
+@pytest.mark.parametrize("arm", [arm for arm in CHOOSING if arm["estimator"] not in BATCHES], ids=str)
+def test_who_answers_again_changes_nothing(arm: dict[str, Any]) -> None:
+    """Others than those of the committed choice, or fewer: noise and divisors stay those that were committed."""
+    loaded = study(arm)
+    room = in_process(loaded.study, loaded.theta, 3)
+    with ReleaseLedger(None) as ledger:
+        server, found = replace(room.server, curator=LiveCurator(ledger)), []
+        for nodes in (room.nodes[1:], room.nodes, room.nodes[:1]):
+            asked = replace(room, nodes=nodes)
+            (outcome,) = play_records(loaded.study, Cell(N, 0, 1), asked.ask, server, quorum)
+            found.append(outcome.theta.tobytes())
+    assert len(set(found)) == 1
 
 
 T = {"rounds": 3, "step": Decimal("0.5")}
