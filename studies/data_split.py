@@ -76,7 +76,7 @@ VOTES, NODE_FILE = "votes.csv", "node.toml"
 OF_LABELS = ("cap", "ties_public", *COLUMN_FLAGS, *RANKING_FLAGS)
 OF_RECORDS = (
     *("columns", "model", "response", "id", "holder", "missing", "intercept", "centre", "scale"),
-    *(*BOUNDS, "coins", "seed"),
+    *(*BOUNDS, "central_rows", "coins", "seed"),
 )
 SAID = {
     "label_cap": "  # epsilon of a label over all tasks: halftruth data split --label-cap",
@@ -123,6 +123,9 @@ def _add_record_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tail", metavar="V", help="known beforehand: v in (0, 1], with E|g|^(1+v) <= u")
     group.add_argument("--moment", metavar="U", help="the u of --tail")
     group.add_argument("--bound", metavar="R", help="known beforehand: estimates of norm at most R")
+    group.add_argument(
+        "--central-rows", action="store_true", help="a curator may see each row's bounded value: for a trimmed mean"
+    )
     group.add_argument("--coins", choices=["os", "addressed"], default="os", help="with --public-data: nodes' coins")
     group.add_argument("--seed", metavar="N", help="of addressed coins")
     add_record_arguments(parser, alone=False)

@@ -43,9 +43,8 @@ def split_records(args: argparse.Namespace, cut: Split, cap: Callable[[str, str]
     print(printable(described(table)))
     parts = cut(table, args.nodes)
     columns = table.columns
-    split = RecordSplit(
-        *(trust, facts_of(table), tuple(map(len, parts)), columns.response, columns.scales, assumed, seed)
-    )
+    facts, held = facts_of(table), tuple(map(len, parts))
+    split = RecordSplit(trust, facts, held, columns.response, columns.scales, assumed, seed, args.central_rows)
     header, lines = lines_of(table)
     strict.make_folder(out := Path(args.out), "--out")
     for index, rows in enumerate(parts):
@@ -151,6 +150,10 @@ def _policy(
         if columns.unit is Unit.HOLDER or columns.holder is None:
             raise StudyError("--labeler-cap: only for --unit record with --holder: a row's own is --label-cap")
         lines["labeler_cap"] = cap(args.labeler_cap, "--labeler-cap")
+    if args.central_rows:
+        if trust is not Trust.CENTRAL:
+            raise StudyError("--central-rows: only for --trust central: leave it out")
+        lines["central_rows"] = "true"
     if seed is not None:
         lines["max_epsilon"] = quoted(usual)
     return "".join(f"{key} = {value}{SAID.get(key, '')}\n" for key, value in lines.items())

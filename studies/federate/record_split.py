@@ -28,9 +28,9 @@ LARGEST_SEED = (1 << 128) - 1
 class RecordSplit:
     """Public facts about a file of records that is split over nodes; no name of a holder, no number of a record.
 
-    Nodes answer under `trust`; `held` says how many rows each of them has. `response` and `scales` say what the numbers
-    mean; `assumed` has bounds that were known beforehand, by flag. `seed` of coins that are addressed, None for the
-    system's.
+    Nodes answer under `trust`, with `central_rows` also each row's bounded value to a curator; `held` says how many
+    rows each of them has. `response` and `scales` say what the numbers mean; `assumed` has bounds that were known
+    beforehand, by flag. `seed` of coins that are addressed, None for the system's.
     """
 
     trust: Trust
@@ -40,6 +40,7 @@ class RecordSplit:
     scales: Scales = field(default_factory=Scales)
     assumed: Mapping[str, Decimal] = field(default_factory=dict)
     seed: int | None = None
+    central_rows: bool = False
 
     def __str__(self) -> str:
         return f"--trust {self.trust.label}, --unit {self.facts.unit.label}"
@@ -54,6 +55,7 @@ def write_record_split(folder: Path, split: RecordSplit) -> None:
         "[split]",
         f"trust = {quoted(split.trust.label)}",
         f"unit = {quoted(facts.unit.label)}",
+        f"central_rows = {quoted(split.central_rows)}",
         f"rows = {list(split.held)}  # of each node",
         f'whose = "{facts.whose}"',
         *([] if split.seed is None else [f"seed = {split.seed}  # of addressed coins: the records are public"]),
@@ -96,7 +98,7 @@ def read_record_split(folder: Path) -> RecordSplit:
 
 def _read(content: dict[str, Any]) -> RecordSplit:
     top = strict.table(content, "top level", ("split", RECORDS, "assumed"), ("split", RECORDS, "assumed"))
-    keys = ("trust", "unit", "rows", "whose")
+    keys = ("trust", "unit", "central_rows", "rows", "whose")
     head = strict.table(top["split"], "split", (*keys, "seed"), keys)
     own = ("model", "features", "centre", "scale")
     told = strict.table(top[RECORDS], RECORDS, (*own, "response"), own)
@@ -125,6 +127,7 @@ def _read(content: dict[str, Any]) -> RecordSplit:
         scales=Scales(*(_numbers(told[key], f"records.{key}") for key in ("centre", "scale"))),
         assumed=_numbers(assumed, "assumed"),
         seed=strict.integer(head["seed"], "[split] seed", 0, LARGEST_SEED) if "seed" in head else None,
+        central_rows=strict.boolean(head["central_rows"], "[split] central_rows"),
     )
 
 

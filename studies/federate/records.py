@@ -10,6 +10,7 @@ from client.ledger_store import LedgerUnavailable
 from client.node_file import NodeFileError, read_node
 from client.record_file import RecordFile
 from client.sources.reading import SourceError
+from protocol.aggregates import TRIMMED
 from protocol.codec import encode_task
 from protocol.decimals import canonical
 from protocol.failure import RunFailed
@@ -85,9 +86,12 @@ def read_terms(args: argparse.Namespace, split: RecordSplit) -> Request:
     coins = {"public_data": seed is not None, "coins": "os" if seed is None else "addressed", "seed": seed}
     named = vars(args) | agreed | coins | {"model": split.facts.model} | _bounds(args, split)
     try:
-        return read_request(argparse.Namespace(**named), split.facts)
+        request = read_request(argparse.Namespace(**named), split.facts)
     except StudyError as error:
         raise in_flags(error) from None
+    if request.arm.trust is Trust.CENTRAL and request.arm.get("aggregate") == TRIMMED and not split.central_rows:
+        raise StudyError(f"--aggregate {TRIMMED}: nodes of this split show no rows to a curator: --central-rows there")
+    return request
 
 
 def described(split: RecordSplit) -> str:

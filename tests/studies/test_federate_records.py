@@ -88,6 +88,11 @@ def tables(out: Path) -> list[RecordTable]:
             ("--epsilon", "2", "--estimator", "algorithm-3", "--threshold", "3"),
         ),
         (("--columns", "x", "--id", "id"), "central", ("--epsilon", "2", "--threshold", "private")),
+        (
+            ("--columns", "x", "--id", "id"),
+            "central",
+            ("--epsilon", "2", "--threshold", "3", "--aggregate", "trimmed-mean", "--trim", "0.1"),
+        ),
     ],
 )
 def test_the_estimate_of_the_file_bit_for_bit(
@@ -96,7 +101,8 @@ def test_the_estimate_of_the_file_bit_for_bit(
     """In clear, and with addressed coins of public data: JSON writes every bit of a float."""
     path = records(tmp_path)
     coins = () if trust == "clear" else ADDRESSED
-    found = federate(split(path, *columns, *coins, "--trust", trust), capsys, *asked)
+    rows = ("--central-rows",) if "trimmed-mean" in asked else ()
+    found = federate(split(path, *columns, *coins, "--trust", trust, *rows), capsys, *asked)
     whole = printed(capsys, "records", str(path), *columns, *coins, "--trust", trust, *asked)
     own = {"dropped", "charged_rows", "accuracy", "notes"}
     assert {k: v for k, v in found.items() if k not in own} == {k: v for k, v in whole.items() if k not in own}
@@ -158,6 +164,18 @@ def test_rounds_are_paid_once_and_released_once(tmp_path: Path, capsys: Say) -> 
     assert "BUDGET_EXHAUSTED" in capsys.readouterr().err
 
 
+def test_a_threshold_may_be_chosen_and_rows_shown_where_nodes_allow_it(tmp_path: Path, capsys: Say) -> None:
+    out = split(records(tmp_path), "--columns", "x", "--id", "id", "--trust", "central", "--label-cap", "2")
+    words = ("--epsilon", "2", "--state", str(tmp_path / "s"))
+    chosen = federate(out, capsys, *words, "--threshold", "private")
+    assert (chosen["coins"], chosen["accuracy"]) == ("os", None)
+    assert chosen == federate(out, capsys, *words, "--threshold", "private")
+    trimmed = ("--threshold", "3", "--aggregate", "trimmed-mean", "--trim", "0.1")
+    command = ["federate", str(out / "server"), "--nodes", str(out), "--on", "in-process", *words, *trimmed]
+    assert main(command) == 2
+    assert "nodes of this split show no rows to a curator: --central-rows there" in capsys.readouterr().err
+
+
 def test_local_reports_are_repeated(tmp_path: Path, capsys: Say) -> None:
     out = split(records(tmp_path), *LINEAR, "--holder", "who", "--unit", "holder", "--label-cap", "2")
     words = ("--epsilon", "2", "--tail", "0.5", "--moment", "9", *STEPS)
@@ -213,6 +231,7 @@ def test_wrong_use_is_told_before_anybody_is_asked(tmp_path: Path, capsys: Say, 
         (["--columns", "x", "--id", "id", "--labeler", "who"], "--labeler: a file of records has none"),
         (["--columns", "x", "--id", "id", "--unit", "label"], "--unit: expected one of record, holder, got label"),
         (["--columns", "x", "--id", "id", "--labeler-cap", "2"], "--labeler-cap: only for --unit record with --holder"),
+        (["--columns", "x", "--id", "id", "--central-rows"], "--central-rows: only for --trust central"),
         (["--columns", "x", "--id", "id", "--seed", "2"], "--seed: the system's coins have none"),
         (["--columns", "x", "--id", "id", "--tail", "2"], "--tail: expected a number in (0, 1], got 2"),
         (["--columns", "x", "--id", "id", "--nodes", "61"], "--nodes: expected 1..60, the number of records, got 61"),
