@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from client.labeler import Node
 from client.ledger import MemoryLedger
@@ -15,9 +16,13 @@ from protocol.store import FeatureStore
 from protocol.strict import StudyError
 from protocol.study import MOST
 
+if TYPE_CHECKING:
+    from client.node_file import NodeFile
+
 MOST_NODES = 4  # kept in a process that answers for several virtual clients
 MOST_BYTES = 1 << 27  # of public features kept by each
-FILE, KEY = "config", "key"  # of a node's own configuration: its file, or without one the key that signs its reports
+# Of a node's own configuration: its file, labels and ledger where the file names none, the key that signs its reports.
+FILE, LABELS, LEDGER, KEY = "config", "labels", "ledger", "key"
 Items = tuple[tuple[str, Scalar], ...]
 
 
@@ -25,9 +30,10 @@ def node_of(node_config: Config, run_config: Config) -> Node:
     """The node that answers, made once a process for each configuration.
 
     `node_config` is what the node was started with: `config` names its file, and all that concerns the node comes from
-    there. Its ledger was made when the node started; where it is gone the node refuses. Without a file there is nobody
-    to protect: labels are synthetic, those of part `partition-id` out of `num-partitions`, coins are addressed, every
-    trust model is allowed; study, seed and truth come from the run.
+    there, but for labels, ledger and key where these are named beside it. Its ledger was made when the node started;
+    where it is gone the node refuses. Without a file there is nobody to protect: labels are synthetic, those of part
+    `partition-id` out of `num-partitions`, coins are addressed, every trust model is allowed; study, seed and truth
+    come from the run.
 
     Raises StudyError and what `client.node_file.read_node` and `build` raise.
     """
@@ -37,7 +43,8 @@ def node_of(node_config: Config, run_config: Config) -> Node:
 def keys_of(node_config: Config) -> Keys:
     """What the node signs with and whose tasks it answers: of its file, read once a process.
 
-    Without a file, tasks are anybody's, and `key` names the key. Raises what `node_of` raises, and KeyUnusable.
+    Without a file, tasks are anybody's; `key` names the key, whatever a file says. Raises what `node_of` raises, and
+    KeyUnusable.
     """
     return _keys(_items(node_config))
 
@@ -45,23 +52,21 @@ def keys_of(node_config: Config) -> Keys:
 @lru_cache(maxsize=MOST_NODES)
 def _keys(node_items: Items) -> Keys:
     node_config = dict(node_items)
+    own = _named(node_config, KEY)
     if FILE not in node_config:
-        return Keys.load(_absolute(node_config, KEY) if KEY in node_config else None, None)
-    from client.node_file import read_node
-
-    node = read_node(_absolute(node_config, FILE))
-    return Keys.load(node.key, node.server_key)
+        return Keys.load(own, None)
+    node = _file(node_config)
+    return Keys.load(own or node.key, node.server_key)
 
 
 @lru_cache(maxsize=MOST_NODES)
 def _node(node_items: Items, run_items: Items) -> Node:
     node_config, run_config = dict(node_items), dict(run_items)
     if FILE in node_config:
-        from client.node_file import build, read_node  # a simulation's many clients have no file
+        from client.node_file import build
 
-        strict.table(node_config, "node config", (FILE,))
         # For a message no ledger is made: it is there, or is lost.
-        return build(read_node(_absolute(node_config, FILE)), run_config, start=False)
+        return build(_file(node_config), run_config, start=False)
     return _virtual(node_config, run_config)
 
 
@@ -76,7 +81,19 @@ def _virtual(node_config: Mapping[str, Scalar], run_config: Config) -> Node:
     return Node(source, Policy.simulation(), MemoryLedger(), "addressed", features, study.seed)
 
 
-def _absolute(node_config: Mapping[str, Scalar], key: str) -> Path:
+def _file(node_config: Mapping[str, Scalar]) -> "NodeFile":
+    from client.node_file import read_node  # a simulation's many clients have no file
+
+    top = strict.table(node_config, "node config", (FILE, LABELS, LEDGER, KEY), (FILE,))
+    path = _named(top, FILE)
+    assert path is not None
+    return read_node(path, _named(top, LABELS), _named(top, LEDGER))
+
+
+def _named(node_config: Mapping[str, Scalar], key: str) -> Path | None:
+    """The path that a key names, if it is there."""
+    if key not in node_config:
+        return None
     path = Path(strict.text(node_config[key], f"[node config] {key}"))
     if not path.is_absolute():
         raise StudyError(f"[node config] {key}: expected an absolute path, got {str(path)!r}")

@@ -70,8 +70,11 @@ class NodeFile:
     server_key: Path | None = None
 
 
-def read_node(path: Path) -> NodeFile:
+def read_node(path: Path, labels: Path | None = None, ledger: Path | None = None) -> NodeFile:
     """Read a node file; relative paths in it are relative to its folder.
+
+    With `labels` the file may be a policy alone: [source] is then about those, a table unless it says otherwise, and
+    the ledger is `ledger`, or [node] ledger, or LABELS.ledger.sqlite beside the labels.
 
     ```
     [node]        entropy = "os" (default) | "addressed", seed = INTEGER, ledger = PATH
@@ -100,7 +103,7 @@ def read_node(path: Path) -> NodeFile:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise NodeFileError(f"{path}: expected TOML, {error}") from None
     try:
-        return _read(path, content)
+        return _read(path, content if labels is None else _about(content, labels, ledger))
     except ValueError as error:
         raise NodeFileError(f"{path}: {error}") from None
 
@@ -127,6 +130,18 @@ def build(node: NodeFile, config: Config, start: bool = True) -> Node:
     features = FeatureStore(node.seed)
     source = synthetic(config, study, node.seed, features, (node.source.client, node.source.clients))
     return Node(source, node.policy, MemoryLedger(), node.entropy, features, seed)
+
+
+def _about(content: Mapping[str, Any], labels: Path, ledger: Path | None) -> Mapping[str, Any]:
+    """The content of a node file whose labels are named beside it."""
+    node, source = (content.get(name, {}) for name in ("node", "source"))
+    for name, table in (("node", node), ("source", source)):
+        if not isinstance(table, Mapping):
+            raise StudyError(f"[{name}] expected a table, got {table!r}")
+    if "file" in source:
+        raise StudyError("[source] file: expected none beside --labels, which names it")
+    beside = {"ledger": f"{labels}.ledger.sqlite", **node, **({"ledger": str(ledger)} if ledger else {})}
+    return {**content, "node": beside, "source": {"kind": "table", **source, "file": str(labels)}}
 
 
 def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:

@@ -18,7 +18,7 @@ from deploy.certs import LOOPBACK
 from deploy.certs import read as read_certs
 from deploy.federation import FAILED, RUNNING, Child, Plan, Record, State, began, held
 from deploy.flwr_command import SuperLink, private_connection
-from deploy.node_keys import ensure_key
+from deploy.node_keys import PublicKey, ensure_key, public_path
 from deploy.nodes import import_path
 from deploy.ports import HOST, free_port, taken
 from deploy.processes import FlowerFailed, Processes, private_home
@@ -68,7 +68,7 @@ class Keeper:
         link = self._start_superlink(state)
         nodes = node_words(self.plan, self.record.address)
         if self.plan.keys:
-            keys = {name: ensure_key(state.keys / name)[0] for name in nodes}
+            keys = {name: self._own_key(state, name) for name in nodes}
             change(state, link, lambda entries: admitted(entries, keys, state.keys))
         for name, words in nodes.items():
             self._start(name, words, PYTHONPATH=import_path(self.processes))
@@ -143,6 +143,14 @@ class Keeper:
             if kept.due is not None and now >= kept.due:
                 self._start(name, kept.words, **kept.variables)
                 self._tell()
+
+    def _own_key(self, state: State, name: str) -> PublicKey:
+        """The key of a node that is started here; a new one in place of one that was revoked."""
+        path = state.keys / name
+        if self._is_revoked(name):
+            path.unlink(missing_ok=True)
+            public_path(path).unlink(missing_ok=True)
+        return ensure_key(path)[0]
 
     def _is_revoked(self, name: str) -> bool:
         entries = read_register(State(Path(self.plan.state)).register) if self.plan.keys else []

@@ -99,12 +99,13 @@ def revoked(entries: Entries, name: str) -> Entries:
 
 def admitted(entries: Entries, keys: Mapping[str, PublicKey], own: Path) -> Entries:
     """The entries with exactly these of the keys in the folder `own`, which nodes of this machine have; the others
-    stay as they are.
+    stay as they are, but for revoked ones of the same name.
     """
     ours = {entry.name for entry in entries if _is_key(own / f"{entry.name}.pub", entry.key)}
     kept = [entry for entry in entries if entry.name not in ours or keys.get(entry.name) == entry.key]
     for name, key in keys.items():
-        kept = list(registered(kept, name, key))
+        old = next((entry.name for entry in kept if entry.name == name and entry.revoked), None)
+        kept = list(registered(kept, name, key, replaces=old))
     return kept
 
 

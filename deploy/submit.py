@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.flwr_command import SuperLink
+from deploy.flwr_command import SuperLink, private_connection
 from deploy.nodes import Nodes
 from deploy.processes import QUIET, FlowerFailed, Processes
 from deploy.superlink import start_superlink
@@ -56,7 +56,18 @@ def on_a_connection(processes: Processes, run: Submission, name: str) -> Generat
     The run is stopped where nobody follows it any more. Raises FlowerFailed.
     """
     mark = {"HALFTRUTH_HOME": str(processes.home)}  # by which our children are found and ended
-    link = SuperLink(name, {**os.environ, **QUIET, **mark})
+    yield from _followed(SuperLink(name, {**os.environ, **QUIET, **mark}), run)
+
+
+def on_a_federation(processes: Processes, run: Submission, address: str, authority: Path | None) -> Generator[Records]:
+    """Submit the run to a SuperLink of this machine by its address, and follow its log; see `on_a_connection`.
+
+    Raises FlowerFailed.
+    """
+    yield from _followed(private_connection(processes.home, processes.environment, address, authority), run)
+
+
+def _followed(link: SuperLink, run: Submission) -> Generator[Records]:
     run_id = link.run(run.app, run.config, None)
     try:
         yield from follow_log(link, run_id, run.patience)

@@ -35,6 +35,7 @@ examples:
   halftruth run studies/toml/figure1.toml --out out/few --set study.repetitions=10 --set 'grid.n=[1000, 3000]'
   halftruth run studies/toml/quick.toml --out out/virtual --on simulation --clients 20    Flower's simulation engine
   halftruth run studies/toml/quick.toml --out out/real --on deployment --clients 3        a server and three nodes
+  halftruth run studies/toml/quick.toml --out out/up --on deployment --federation         on halftruth up, or server
   halftruth run studies/toml/quick.toml --out out/ours --on deployment --clients 3 --superlink lab
 
 docs/STUDIES.md has all keys of a study and all columns of its results.
@@ -138,8 +139,11 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
         default="in-process",
         help="runtime: in-process (default) uses all cores; simulation and deployment are Flower's",
     )
-    parser.add_argument("--clients", metavar="K", type=count, default=1, help="clients that share the rows (1)")
+    parser.add_argument("--clients", metavar="K", type=count, help="clients that share the rows (1; or all nodes)")
     parser.add_argument("--superlink", metavar="NAME", help="run on a connection of your Flower configuration")
+    parser.add_argument(
+        "--federation", metavar="DIR", nargs="?", const="", help="run on halftruth up or server, by its --state folder"
+    )
     parser.add_argument("--deadline", metavar="S", type=seconds, help="seconds for a round; not in-process (600)")
     parser.add_argument("--jobs", metavar="J", type=count, help="processes (all cores); in-process only")
     parser.add_argument("--resume", action="store_true", help="go on where an earlier run stopped")

@@ -55,6 +55,8 @@ def _check_flags(args: argparse.Namespace) -> None:
         raise StudyError("expected --resume or --overwrite, got both")
     if args.on == "in-process" and args.superlink is not None:
         raise StudyError("expected --on simulation or --on deployment with --superlink, got --on in-process")
+    if args.federation is not None and (args.on != "deployment" or args.superlink is not None):
+        raise StudyError("expected --on deployment and no --superlink with --federation, which names its own server")
     if args.on == "in-process" and args.deadline is not None:
         raise StudyError("expected --deadline with --on simulation or --on deployment, got --on in-process")
     if args.on != "in-process" and args.jobs is not None:
@@ -66,11 +68,16 @@ def _run(args: argparse.Namespace, loaded: Loaded, out: Path, progress: Callable
     if args.on == "in-process":
         from studies.run import run
 
-        return run(loaded, out, jobs=args.jobs, clients=args.clients, **kept)
+        return run(loaded, out, jobs=args.jobs, clients=args.clients or 1, **kept)
     from studies.flower import run as flower
 
-    where = flower.Flower(args.on, args.clients, args.superlink, args.deadline or DEADLINE)
-    return flower.run(loaded, out, where, **kept)
+    deadline = args.deadline or DEADLINE
+    if args.federation is None:
+        return flower.run(loaded, out, flower.Flower(args.on, args.clients or 1, args.superlink, deadline), **kept)
+    from studies.flower.federation import join
+
+    federation, online = join(args.federation, args.clients)
+    return flower.run(loaded, out, flower.Flower(args.on, online, None, deadline, federation), **kept)
 
 
 def report_command(args: argparse.Namespace) -> int:
@@ -118,7 +125,8 @@ def _again(args: argparse.Namespace) -> str:
     words = ["halftruth", "run", args.study, "--out", args.out, "--resume"]
     words += ["--on", args.on] if args.on != "in-process" else []
     words += ["--superlink", args.superlink] if args.superlink else []
-    words += ["--clients", str(args.clients)] if args.clients != 1 else []
+    words += ["--federation", *filter(None, [args.federation])] if args.federation is not None else []
+    words += ["--clients", str(args.clients)] if args.clients else []
     words += ["--deadline", f"{args.deadline:g}"] if args.deadline else []
     words += ["--jobs", str(args.jobs)] if args.jobs else []
     for override in args.overrides:

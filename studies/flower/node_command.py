@@ -26,6 +26,11 @@ from studies.terminal import printable
 NODE_EXAMPLES = """\
 examples:
   halftruth node --config node.toml
+  halftruth node --labels votes.csv --policy policy.toml --superlink example.org:8443 --certs ca.crt --key node.key
+  halftruth node --superlink 127.0.0.1:8000 --part 0/2        synthetic labels, for a look at a federation
+
+A policy file is a node file that names no labels: its table [policy] is enough. It, labels and key are read; the ledger
+beside the labels is all that is written.
 
 A node file with somebody's labels (protection is what it says here; a server cannot change it):
 
@@ -123,7 +128,7 @@ def _insists(node: NodeFile | None) -> bool:
     if node is None:
         return False
     with node.path.open("rb") as file:
-        said = "executor" in tomllib.load(file)["node"]
+        said = "executor" in tomllib.load(file).get("node", {})
     return said or bool(node.bundles) or node.server_key is not None
 
 

@@ -20,7 +20,10 @@ class Chosen:
 
 def add_arguments(parser: argparse.ArgumentParser, what: "argparse._MutuallyExclusiveGroup") -> None:
     """The flags; `what` holds those of which one is needed."""
+    what.add_argument("--labels", metavar="FILE", help="the labels, with --policy in place of a node file")
     what.add_argument("--part", metavar="I/K", help="synthetic labels of any study: part I of K, from 0 on")
+    parser.add_argument("--policy", metavar="FILE", help="what --labels may be asked: [policy] of a node file (TOML)")
+    parser.add_argument("--ledger", metavar="FILE", help="the ledger of --labels (LABELS.ledger.sqlite)")
     parser.add_argument("--superlink", metavar="HOST:PORT", help="where the server is, in place of [superlink]")
     parser.add_argument("--certs", metavar="FILE", help="the CA's certificate, ca.crt, which the server's has to be of")
     parser.add_argument("--key", metavar="FILE", help="the node's private key, of halftruth keys new")
@@ -30,13 +33,27 @@ def chosen(args: argparse.Namespace) -> Chosen:
     """What the flags say. Raises NodeFileError where they do not fit."""
     key = None if args.key is None else _file(args.key, "--key")
     signs = [] if key is None else [f'key="{key}"']
+    if args.labels is None and (args.policy or args.ledger) is not None:
+        raise NodeFileError("--policy, --ledger: expected --labels with them")
     if args.part is not None:
         part, parts = _part(args.part)
         words = [f"partition-id={part}", f"num-partitions={parts}", *signs]
         return Chosen(None, " ".join(words), _link(args, None, key))
+    if args.labels is not None:
+        return _of_labels(args, key, signs)
     path = Path(args.config).resolve()
     node = read_node(path)
     return Chosen(node, " ".join([f'config="{path}"', *signs]), _link(args, node, key))
+
+
+def _of_labels(args: argparse.Namespace, key: Path | None, signs: list[str]) -> Chosen:
+    if args.policy is None:
+        raise NodeFileError("--labels: expected --policy policy.toml with it: what the labels may be asked")
+    policy, labels = _file(args.policy, "--policy"), _file(args.labels, "--labels")
+    ledger = None if args.ledger is None else _plain(Path(args.ledger).resolve(), "--ledger")
+    node = read_node(policy, labels, ledger)
+    words = [f'config="{policy}"', f'labels="{labels}"', *([f'ledger="{ledger}"'] if ledger else []), *signs]
+    return Chosen(node, " ".join(words), _link(args, node, key))
 
 
 def _link(args: argparse.Namespace, node: NodeFile | None, key: Path | None) -> SuperLink:
@@ -72,6 +89,10 @@ def _file(text: str, flag: str) -> Path:
     path = Path(text).resolve()
     if not path.is_file():
         raise NodeFileError(f"{flag}: expected a file, found none at {path}")
+    return _plain(path, flag)
+
+
+def _plain(path: Path, flag: str) -> Path:
     if '"' in str(path):  # Flower's own syntax has no way to write it
         raise NodeFileError(f"{flag}: expected a path without quotation marks, got {path}")
     return path

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from deploy.federation import Record
 from deploy.nodes import start_nodes
 from deploy.processes import FlowerFailed, Processes, private_home
 from deploy.stage import stage, toml
-from deploy.submit import Submission, on_a_connection, on_our_superlink
+from deploy.submit import Submission, on_a_connection, on_a_federation, on_our_superlink
 from deploy.watch import Records
 from protocol.runconfig import DEADLINE, LET_THROUGH, write
 from protocol.strict import StudyError
@@ -34,15 +35,16 @@ RUNTIMES = ("simulation", "deployment")
 
 @dataclass(frozen=True)
 class Flower:
-    """Where a study runs: `on` "simulation" or "deployment", with `clients` clients, on our own SuperLink or on a
-    connection `superlink` of the user's Flower configuration. `deadline`: seconds that a cell may take, and that the
-    server waits for clients.
+    """Where a study runs: `on` "simulation" or "deployment", with `clients` clients, on our own SuperLink, on a
+    connection `superlink` of the user's Flower configuration, or on a `federation` that runs on this machine.
+    `deadline`: seconds that a cell may take, and that the server waits for clients.
     """
 
     on: str
     clients: int = 1
     superlink: str | None = None
     deadline: float = DEADLINE
+    federation: Record | None = None
 
 
 def run(
@@ -114,6 +116,8 @@ def _play(
 def _records(flower: Flower, processes: Processes, loaded: Loaded, run: Submission) -> Generator[Records]:
     if flower.superlink is not None:
         return on_a_connection(processes, run, flower.superlink)
+    if flower.federation is not None:
+        return on_a_federation(processes, run, flower.federation.address, flower.federation.authority)
     if flower.on == "simulation":
         federation = f"num-supernodes={flower.clients} client-resources-num-cpus=1"
         return on_our_superlink(processes, run, lambda address: None, federation)

@@ -169,3 +169,14 @@ def test_nodes_of_this_machine_come_and_go_with_the_shape_and_others_stay(state:
     change(state, cast(SuperLink, book), lambda now: admitted(now, few, state.keys))
     assert [entry.name for entry in read(state.register)] == ["node-0", "node-1", "guest"]
     assert len(book.live) == 3
+    change(state, cast(SuperLink, book), lambda now: revoked(now, "node-1"))
+    (state.keys / "node-1").unlink()
+    (state.keys / "node-1.pub").unlink()
+    few["node-1"] = ensure_key(state.keys / "node-1")[0]
+    change(state, cast(SuperLink, book), lambda now: admitted(now, few, state.keys))
+    assert [(entry.name, entry.revoked) for entry in read(state.register)] == [
+        ("node-0", False),
+        ("guest", False),
+        ("node-1", False),
+    ]
+    assert len(book.live) == 3
