@@ -9,6 +9,7 @@ from protocol.record_arms import LOOKING
 from protocol.trust import Trust
 
 WHOLE = ("coordinates", "groups", "rounds", "sparsity", "steps", "support")
+MOST_GROUPS = 1000  # of a curator: each is a sum with a charge and a release of its own
 THEOREMS = ("descent", "algorithm-2-convex", "algorithm-2-strong")  # a trusted curator's, of Theorems 6 and 7
 
 
@@ -61,7 +62,9 @@ def unused_conflict(
     trust: Trust | None, estimator: str, mechanism: str, options: Mapping[str, Option], dimension: int
 ) -> str | None:
     """Why an option of an arm about records would not be acted on; None where all are."""
-    rule, coordinates = options.get("threshold"), options.get("coordinates")
+    rule, coordinates, groups = (options.get(name) for name in ("threshold", "coordinates", "groups"))
+    if trust is Trust.CENTRAL and isinstance(groups, Decimal) and groups > MOST_GROUPS:
+        return f"expected at most {MOST_GROUPS} groups of a curator, got {groups}: each is asked and released by itself"
     if rule == "theory" and trust is Trust.CENTRAL:
         if estimator not in THEOREMS:
             return f"expected another threshold than 'theory', which is that of descents: {', '.join(THEOREMS)}"

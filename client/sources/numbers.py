@@ -1,7 +1,7 @@
 """Cells of a holder's file as numbers, read strictly. What a cell held is in an error for the holder's own terminal."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -59,7 +59,7 @@ def numbers(records: Records, name: str) -> Floats:
     "NAME=TEXT", where no column has that name, is 1 where the cell of NAME is TEXT and 0 where it is another text.
     Raises SourceError with file, line, column and value for a cell that is no plain decimal number, or beyond 1e100.
     """
-    if name not in records.names and "=" in name:
+    if _is_text(records, name):
         column, _, text = name.partition("=")
         return np.array([np.nan if cell is None else float(cell == text) for cell in records.column(column)])
     cells = records.column(name, numeric=True)
@@ -71,6 +71,18 @@ def numbers(records: Records, name: str) -> Floats:
                 raise SourceError(_misread(records, place, name, cell))
             found[place] = value
     return found
+
+
+def absent_texts(records: Records, wanted: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Wanted names NAME=TEXT of which no cell is TEXT, perhaps misspelt; and how many different texts NAME has."""
+    for name in wanted:
+        column, _, text = name.partition("=")
+        if _is_text(records, name) and text not in (cells := records.column(column)):
+            yield name, len({cell for cell in cells if cell is not None})
+
+
+def _is_text(records: Records, name: str) -> bool:
+    return name not in records.names and "=" in name
 
 
 def filled(records: Records, name: str) -> list[str]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from client.records import Records
 from client.sources import Facts, ProblemUnknown, reading
-from client.sources.numbers import Floats, filled, missing_columns, numbers
+from client.sources.numbers import Floats, absent_texts, filled, missing_columns, numbers
 from client.sources.reading import SourceError
 from client.sources.record_columns import DROP, REFUSE, RecordColumns
 from protocol.messages import Runs, Task
@@ -35,7 +35,8 @@ class RecordTable:
 
     `labelers` are whose the rows are, by name: holders, or without a column of holders each record is somebody else's.
     `lasting` says that identities come from ids or holders, and not from places in the file: without it a claim is
-    refused unless the records are `public`. `dropped` counts records left out because a value is missing.
+    refused unless the records are `public`. `dropped` counts records left out because a value is missing. `absent` are
+    wanted NAME=TEXT of which no cell is TEXT, and how many texts there are: for the holder's own terminal alone.
     """
 
     path: Path
@@ -48,6 +49,7 @@ class RecordTable:
     labelers: tuple[str, ...] = field(repr=False)
     owners: NDArray[np.int64] = field(repr=False)
     identities: tuple[bytes, ...] = field(repr=False)
+    absent: tuple[tuple[str, int], ...] = field(default=(), repr=False)
     synthetic = False
 
     def check(self, task: Task) -> None:
@@ -121,6 +123,7 @@ def read_record_table(path: Path, public: bool, columns: RecordColumns) -> Recor
         labelers=labelers,
         owners=np.array([number[name] for name in who], dtype=np.int64),
         identities=tuple(record_identity(columns.unit, key) for key in keys),
+        absent=tuple(absent_texts(records, columns.named())),
     )
     return by_hash(table) if table.lasting and columns.row is None else table
 

@@ -78,9 +78,15 @@ def read_file(args: argparse.Namespace) -> "RecordTable":
     if not path.is_file():
         raise StudyError(f"{path}: expected a file of records, {'got a folder' if path.is_dir() else 'found none'}")
     try:
-        return read_record_table(path, args.public_data, columns)
+        table = read_record_table(path, args.public_data, columns)
     except SourceError as error:
         raise StudyError(printable(str(error))) from None
+    if table.absent:
+        wanted, count = table.absent[0]
+        flag, name = "--response" if wanted == columns.response else "--columns", wanted.partition("=")[0]
+        texts = counted(count, "different text")
+        raise StudyError(printable(f"{flag}: expected a text of the column {name}, which has {texts}, got {wanted!r}"))
+    return table
 
 
 def described(table: "RecordTable") -> str:

@@ -1,7 +1,7 @@
 """A file's records cross the border as in a study: one node, one server, and an algorithm of rounds."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def estimate(request: Request, table: RecordTable) -> Estimated:
     """
     table = replace(table, rows_held=np.arange(len(table.rows_held)))  # a node's file alone is a whole
     facts = facts_of(table)
-    with _parts(request, table) as (node, ledger, server):
+    with _parts(request, table, request.state if request.budgeted else None) as (node, ledger, server):
         odd = note_records(ledger.parent, table) if request.budgeted else ""
         before, sent = _paid(ledger), list[bytes]()
 
@@ -62,6 +62,24 @@ def estimate(request: Request, table: RecordTable) -> Estimated:
         charged = _paid(ledger) - before
     warnings = outcome.warnings + ((odd,) if odd else ())
     return Estimated(request, facts, outcome, warnings, accuracy(sent), table, charged)
+
+
+class _Begun(Exception):
+    """Nobody is asked: that an algorithm would ask is all that was to be known."""
+
+
+def begin(request: Request, table: RecordTable) -> None:
+    """Let the algorithm make its first tasks, in a room that is gone afterwards: nothing is kept, nobody asked.
+
+    Raises StudyError where it cannot begin.
+    """
+
+    def nobody(raws: list[bytes]) -> list[bytes]:
+        raise _Begun
+
+    with _parts(request, table, None) as (_, _, server), suppress(_Begun):
+        facts = facts_of(table)
+        next(iter(play(study_of(request, facts), Cell(facts.rows, 0, 1), nobody, server)))
 
 
 def study_of(request: Request, facts: RecordFacts, seed: int = 0) -> Study:
@@ -85,15 +103,14 @@ def study_of(request: Request, facts: RecordFacts, seed: int = 0) -> Study:
 
 
 @contextmanager
-def _parts(request: Request, table: RecordTable) -> Iterator[tuple[Node, Path, Server]]:
-    """The node, its ledger's path, and the server. Where nobody pays, ledgers are gone after the run."""
+def _parts(request: Request, table: RecordTable, where: Path | None) -> Iterator[tuple[Node, Path, Server]]:
+    """The node, its ledger's path, and the server. Without a folder `where`, ledgers are gone afterwards."""
     policy = Policy(
         trusts=frozenset({request.trust}),
         max_epsilon=request.epsilon,
         units=frozenset({table.columns.unit}),
         central_rows=request.arm.get("aggregate") == TRIMMED,
     )
-    where = request.state if request.budgeted else None
     with own_room(table, policy, where, request.trust, request.seed) as room:
         yield room
 

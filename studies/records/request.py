@@ -50,6 +50,15 @@ class Request:
         return self.arm.trust
 
     @property
+    def live(self) -> bool:
+        """Whether the system's coins could draw all that is drawn; else it can only be simulated."""
+        try:
+            _check_exact(self.arm)
+        except StudyError:
+            return False
+        return True
+
+    @property
     def budgeted(self) -> bool:
         """Whether records pay, and answers are kept: clear ones claim nothing, addressed coins repeat by themselves."""
         return self.trust is not Trust.CLEAR and self.seed is None

@@ -70,7 +70,8 @@ def guarantee(found: Estimated) -> str:
         return f"Guarantee: none. The server sees {_seen(found.request)}."
     claim = replace(outcome.claim, epsilon=Decimal(rounded_up(outcome.claim.epsilon)))
     if outcome.coins == Coins.ADDRESSED.label:
-        return f"Guarantee: none, coins are addressed. With the system's coins: {claim}"
+        instead = "With the system's coins" if found.request.live else "This noise can only be simulated; it would be"
+        return f"Guarantee: none, coins are addressed. {instead}: {claim}"
     return f"Guarantee: {claim}, over all rounds; coins: {outcome.coins}"
 
 

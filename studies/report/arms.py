@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from protocol.arms import Arm
+from protocol.record_arms import PRINTED, RECORD_MECHANISMS
+from protocol.trust import Trust
 
 # Okabe and Ito's palette. Warm colours: local. Cool colours: central. Black: clear. Grey: no answer worth the name.
 BLACK, GREY = "#000000", "#8C8C8C"
@@ -68,18 +70,66 @@ _KNOWN: dict[tuple[str, str], Look] = {
     ("random-pair", "rr-map"): Look("random pair, RR-MAP", VERMILLION, "P"),
 }
 _SPARE = (ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE)
+# Of records: what algorithms are called, and their markers; those that are as printed are hollow.
+_ALGORITHMS: dict[str, tuple[str, str]] = {
+    "mean": ("mean", "o"),
+    "recentred-mean": ("recentred mean", "s"),
+    "median-of-means": ("median of means", "<"),
+    "descent": ("descent", "D"),
+    "hard-thresholding": ("hard thresholding", "P"),
+    "two-phase": ("two phases", "X"),
+    "votes": ("votes", "*"),
+    "algorithm-1": ("Algorithm 1", "o"),
+    "algorithm-2-convex": ("Algorithm 2, convex", "D"),
+    "algorithm-2-strong": ("Algorithm 2, strongly convex", "d"),
+    "algorithm-3": ("Algorithm 3", "<"),
+    "algorithm-5": ("Algorithm 5", "P"),
+}
+_FAMILIES = {
+    Trust.CLEAR: (BLACK, GREY),
+    Trust.CENTRAL: (BLUE, SKY, GREEN),
+    Trust.LOCAL: (ORANGE, VERMILLION, PURPLE),
+}
+_MORE = ("", "^", "v", ">", "h", "p", "8")  # in the place of an algorithm's own marker
 
 
 def looks(arms: Sequence[Arm]) -> dict[str, Look]:
     """Arm name -> look. Arms that would share a label carry their options in it; unknown ones get a spare colour."""
     found = {arm.name: _KNOWN.get((arm.mechanism, arm.estimator)) or _spare(arm, i) for i, arm in enumerate(arms)}
+    found |= _record_looks([arm for arm in arms if (arm.mechanism, arm.estimator) not in _KNOWN and _of_records(arm)])
     shared = Counter((arm.trust, found[arm.name].label) for arm in arms)
     for index, arm in enumerate(arms):
         look = found[arm.name]
         if shared[arm.trust, look.label] > 1:
             options = arm.name[arm.name.index("[") :] if arm.options else "[defaults]"
-            colour = _SPARE[index % len(_SPARE)]
+            colour = look.colour if _of_records(arm) else _SPARE[index % len(_SPARE)]
             found[arm.name] = Look(f"{look.label} {options}", colour, look.marker, look.hollow)
+    return found
+
+
+def _of_records(arm: Arm) -> bool:
+    return arm.estimator in _ALGORITHMS and arm.mechanism in RECORD_MECHANISMS.get(arm.trust, ())
+
+
+def _record_looks(arms: Sequence[Arm]) -> dict[str, Look]:
+    """Each arm's own: of its trust model's family, by mechanism, with its algorithm's marker; the next one if taken."""
+    found: dict[str, Look] = {}
+    for arm in arms:
+        assert arm.trust is not None
+        name, marker = _ALGORITHMS[arm.estimator]
+        printed, names = PRINTED.get(arm.estimator), RECORD_MECHANISMS[arm.trust]
+        default = arm.mechanism in ((printed,) if printed else (names[0], "gumbel-gaussian"))
+        usual = default and arm.trust is not Trust.LOCAL
+        family, taken = _FAMILIES[arm.trust], {(one.colour, one.marker, one.hollow) for one in found.values()}
+        first = names.index(arm.mechanism)
+        ways = [
+            (family[(first + shift) % len(family)], other or marker, hollow)
+            for other in _MORE
+            for hollow in (printed is not None, printed is None)
+            for shift in range(len(family))
+        ]
+        way = next((way for way in ways if way not in taken), ways[0])
+        found[arm.name] = Look(name if usual else f"{name}, {arm.mechanism}", *way)
     return found
 
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from protocol.arms import Arm
+from protocol.record_arms import RECORD_ESTIMATORS, record_mechanisms
 from protocol.trust import Trust
 from studies.cli import main
 from studies.folder import Folder
@@ -30,7 +31,7 @@ from studies.results import METRICS
 from studies.run import run
 
 TOML = Path(__file__).parents[2] / "studies" / "toml"
-_RUN = {"study", "problem", "population", "grid", "arm"}
+_RUN = {"study", "problem", "population", "records", "grid", "arm"}
 RUNS = [path for path in sorted(TOML.glob("*.toml")) if tables_of(path).keys() <= _RUN]
 
 
@@ -168,6 +169,28 @@ def test_every_arm_of_a_study_that_comes_along_has_a_name(path: Path) -> None:
     arms = load(path).study.arms
     named = looks(arms)
     assert not [arm.name for arm in arms if named[arm.name].label.startswith(f"{arm.mechanism}, {arm.estimator}")]
+
+
+def test_every_arm_about_records_has_a_name_and_a_look_of_its_trust_model() -> None:
+    """All that can be said at once, and the same with two options: no two look the same."""
+    arms = [
+        Arm(trust, mechanism, estimator, options)
+        for trust, estimator in RECORD_ESTIMATORS
+        if trust is not None
+        for mechanism in record_mechanisms(trust, estimator)[:4]
+        for options in ((), (("rounds", Decimal(3)),))
+    ]
+    found = looks(arms)
+    assert len({(arm.trust, found[arm.name].label) for arm in arms}) == len(arms)
+    for trust, hues in ((Trust.CLEAR, 2), (Trust.CENTRAL, 3), (Trust.LOCAL, 3)):
+        own = [found[arm.name] for arm in arms if arm.trust is trust and found[arm.name].colour != "#000000"]
+        assert len({look.colour for look in own}) <= hues
+    assert not {found[arm.name].colour for arm in arms if arm.trust is Trust.LOCAL} & {
+        found[arm.name].colour for arm in arms if arm.trust is Trust.CENTRAL
+    }
+    few = [arm for arm in arms if arm.mechanism in ("none", "gaussian", "gaussian-classical", "piecewise", "duchi")]
+    drawn = [look for look in looks(few).values() if not look.label.startswith("median of means")]
+    assert len({(look.colour, look.marker, look.hollow) for look in drawn}) == len(drawn)
 
 
 def test_every_known_arm_has_its_own_look(view: View) -> None:
