@@ -23,7 +23,7 @@ from server.algorithms.steps import Room, Steps
 from server.choice_record import values_of
 from server.evidence import Heard
 from server.mechanisms.exact_choices import HISTOGRAM, THRESHOLD
-from server.mechanisms.threshold_choice import usual_target
+from server.mechanisms.threshold_choice import DECAY, usual_target
 from server.mechanisms.threshold_fits import debiased_fractions, fit_tail, local_choice, local_target
 
 # A rule for one repetition: asks, pays, and leaves a room with the rest of the claim, and a number as its threshold.
@@ -35,7 +35,6 @@ SHARE, FAILURE = Decimal("0.4"), 0.1
 RESERVED = Decimal("0.4")  # of holders, who say one bit each
 DOUBT = 0.75  # standard deviations of a share that may lie beyond: else noise at large thresholds decides
 LEAST_EXCESS = 0.05  # of a tail's index over 1, below which there is no mean
-DECAY = Decimal("0.693147")  # log 2 up to its sixth digit: weights of B^-2 on the grid
 POWER, ONE = -20, 1 << 20  # a row, in units of the grid on which counts are compared and noised
 _DOWN = Context(prec=28, rounding=ROUND_FLOOR)
 

@@ -107,9 +107,7 @@ class Chooser:
             return (exponential_choice(costs, randbits),)
         if self.name == ONE_SHOT:
             level, moved = Fraction(2 * self.moved, self.scale), Fraction(self.moved)
-            return tuple(
-                choose_support(exponential_choice, list(map(Fraction, sizes)), self.sparsity, level, moved, randbits)
-            )
+            return tuple(choose_support(list(map(Fraction, sizes)), self.sparsity, level, moved, randbits))
         left, found = list(range(len(sizes))), []
         for _ in range(self.sparsity):
             draw = sample_geometric if self.name == "permute-and-flip" else sample_discrete_laplace

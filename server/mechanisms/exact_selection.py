@@ -8,8 +8,6 @@ from fractions import Fraction
 
 from server.mechanisms.discrete_gaussian import bernoulli_exp, uniform_below
 
-Choose = Callable[[Sequence[Fraction], Callable[[int], int]], int]
-
 
 def exponential_choice(costs: Sequence[Fraction], randbits: Callable[[int], int]) -> int:
     """Index j with probability proportional to exp(-costs[j]), exactly; at most len(costs) proposals on average.
@@ -30,26 +28,7 @@ def exponential_choice(costs: Sequence[Fraction], randbits: Callable[[int], int]
             return place
 
 
-def permute_and_flip(costs: Sequence[Fraction], randbits: Callable[[int], int]) -> int:
-    """In random order, the first index whose coin of exp(-(costs[j] - least)) comes up; never worse on average.
-
-    Guarantee: as `exponential_choice` with base 0: epsilon, thus epsilon^2 / 2-zCDP, for the range is not bounded.
-    Raises ValueError for no costs. Source: McKenna, Sheldon 2020, Algorithm 1.
-    """
-    least, left = _least(costs), list(range(len(costs)))
-
-    def below(limit: int) -> int:
-        return uniform_below(limit, randbits)
-
-    while True:  # the best coin always comes up
-        place = left.pop(below(len(left)))
-        excess = costs[place] - least
-        if bernoulli_exp(excess.numerator, excess.denominator, below):
-            return place
-
-
 def choose_support(
-    choose: Choose,
     sizes: Sequence[Fraction],
     sparsity: int,
     level: Fraction,
@@ -58,9 +37,10 @@ def choose_support(
 ) -> list[int]:
     """s indices of large sizes, one after the other, each at `level`: cost = -size level / (2 change).
 
-    Guarantee: s level, or what s times the zCDP of `choose` is worth; unit and neighbours are those of `change`, which
-    bounds how far each size moves. Raises ValueError for what is not positive, or s above the number of sizes.
-    Source: McKenna, Sheldon 2020; Durfee, Rogers 2019.
+    Guarantee: s level, or what s times the zCDP of `exponential_choice` is worth; unit and neighbours are those of
+    `change`, which bounds how far each size moves. Raises ValueError for what is not positive, or s above the number of
+    sizes.
+    Source: Durfee, Rogers 2019.
     """
     if not (level > 0 and change > 0 and 1 <= sparsity <= len(sizes)):
         raise ValueError(
@@ -68,7 +48,7 @@ def choose_support(
         )
     left, chosen = list(range(len(sizes))), []
     for _ in range(sparsity):
-        place = choose([-sizes[index] * level / (2 * change) for index in left], randbits)
+        place = exponential_choice([-sizes[index] * level / (2 * change) for index in left], randbits)
         chosen.append(left.pop(place))
     return chosen
 

@@ -1,23 +1,19 @@
-"""A threshold for heavy-tailed values whose law nobody knows: the exponential mechanism over a public grid.
+"""A threshold for heavy-tailed values whose law nobody knows: what an exponential mechanism over a grid aims at.
 
 Thresholds are 2^(j/2), j = first, ..., last. The best leaves a certain number of records above it, which noise decides.
 """
 
 import math
-from collections.abc import Callable
 from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.coins import Floats, Words
-from server.mechanisms.exact_selection import exponential_choice
+from protocol.coins import Floats
 from server.mechanisms.gaussian import epsilon_float
-from server.mechanisms.selection_noise import gumbel
 
 FIRST, LAST = -10, 50
-DECAY = Fraction(693147, 1_000_000)  # log 2 up to its sixth digit: weights of B^-2 on the grid
+DECAY = Decimal("0.693147")  # log 2 up to its sixth digit: weights of B^-2 on the grid, without which the largest win
 EXCEEDING = 0.7  # sqrt(a - 1) where |x| > B has probability proportional to B^-a, a near 3/2
 
 
@@ -49,42 +45,3 @@ def usual_target(noise_multiplier: float, level: Decimal, failure: float = 0.1) 
     if not (0 < noise_multiplier < math.inf and 0 < failure < 1):
         raise ValueError(f"expected noise_multiplier > 0 and 0 < failure < 1, got {noise_multiplier} and {failure}")
     return 2 * EXCEEDING * noise_multiplier - 2 * math.log(failure) / epsilon_float(level)
-
-
-def choice_costs(counts: NDArray[np.int64], target: float, level: Decimal, decay: Fraction = DECAY) -> list[Fraction]:
-    """level |count_j - target| / 2 + decay j, exactly: choose j with probability proportional to exp of minus this.
-
-    Without `decay` all thresholds beyond the largest record tie, and the largest of the grid are likely: the mean error
-    is then hundreds of times larger, while the median looks well. Raises ValueError for decay < 0.
-    Source: derived, see docs/HEAVY_TAILS.md.
-    """
-    if decay < 0 or not math.isfinite(target):
-        raise ValueError(f"expected decay >= 0 and a finite target, got {decay} and {target}")
-    epsilon_float(level)
-    half, aim = Fraction(level) / 2, Fraction(target)
-    return [half * abs(int(count) - aim) + decay * place for place, count in enumerate(counts)]
-
-
-def choose_threshold(thresholds: Floats, costs: list[Fraction], randbits: Callable[[int], int]) -> float:
-    """One threshold by `exponential_choice`, exactly: for real coins.
-
-    Guarantee: the level of `choice_costs`, and level^2 / 8-zCDP; unit: one record; neighbours: replace one record.
-    Raises ValueError for another number of costs. Source: McSherry, Talwar 2007.
-    """
-    _same(thresholds, costs)
-    return float(thresholds[exponential_choice(costs, randbits)])
-
-
-def simulate_threshold(thresholds: Floats, costs: list[Fraction], words: Words) -> float:
-    """The same by the largest -cost + Gumbel noise, a word a threshold; ties go to the lowest. Simulation only."""
-    _same(thresholds, costs)
-    if words.shape != thresholds.shape:
-        raise ValueError(f"expected a word a threshold, got {words.shape} for {thresholds.shape}")
-    least = min(costs)
-    scores = gumbel(words) - np.array([float(cost - least) for cost in costs])
-    return float(thresholds[int(np.argmax(scores))])
-
-
-def _same(thresholds: Floats, costs: list[Fraction]) -> None:
-    if len(costs) != len(thresholds):
-        raise ValueError(f"expected a cost a threshold, got {len(costs)} for {len(thresholds)}")

@@ -1,6 +1,6 @@
 """Other ways to a threshold: the tail fitted to a noisy histogram, a running quantile, and bits that holders randomise.
 
-The histogram adds its noise; everything else only processes what is already private.
+Everything here only processes what is already private.
 """
 
 import math
@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from protocol.coins import Floats, Words
-from server.mechanisms.selection_noise import laplace
+from protocol.coins import Floats
 from server.mechanisms.threshold_choice import EXCEEDING
 
 _MARGIN = 0.05  # of the tail index, kept so that the moment exists
@@ -39,24 +38,10 @@ class FittedTail:
         return float((self.constant / exceeding) ** (1 / self.index))
 
 
-def tail_histogram(counts: NDArray[np.int64], level: float, words: Words) -> Floats:
-    """Records between neighbouring thresholds, the last bin open, each plus Lap(2 / level), empty ones too.
-
-    counts: `counts_above` on the grid; words: uint64, one a bin.
-
-    Guarantee: `level`, over real numbers: simulation only; unit: one record; neighbours: replace one record, which
-    changes two bins by 1. Raises ValueError for a level that is not positive. Source: Dwork et al. 2006.
-    """
-    if not (0 < level < math.inf and words.shape == counts.shape):
-        raise ValueError(f"expected level > 0 and a word a bin, got {level} and {words.shape} for {counts.shape}")
-    bins = counts - np.append(counts[1:], 0)
-    noisy: Floats = bins + 2 / level * laplace(words)
-    return noisy
-
-
 def fit_tail(histogram: Floats, thresholds: Floats, n: int, level: float) -> FittedTail | None:
     """The line through log counts above thresholds where at most n/4 are, and more than five times the noise.
 
+    histogram: records between neighbouring thresholds, the last bin open, each plus Laplace noise of scale 2 / level.
     Least squares, weights are counts. tail = index - 1.05 within [0.05, 1]; moment = a c^((1+v)/a) / (a - 1 - v), a the
     index, c the line's constant. None where fewer than three bins are left: a light tail, or too few records.
     Source: derived, see docs/HEAVY_TAILS.md.

@@ -8,7 +8,8 @@ from itertools import permutations, product
 
 import pytest
 
-from server.mechanisms.exact_selection import Choose, choose_support, exponential_choice, permute_and_flip
+from server.mechanisms.exact_choices import Chooser
+from server.mechanisms.exact_selection import choose_support, exponential_choice
 
 RUNS = 8000
 COSTS = [Fraction(13, 10), Fraction(0), Fraction(1, 2), Fraction(40)]
@@ -37,11 +38,16 @@ def agrees(seen: Counter[int], law: list[float]) -> None:
 
 
 @pytest.mark.parametrize("shift", [Fraction(0), Fraction(10**9, 7)])
-def test_both_follow_their_law(shift: Fraction) -> None:
+def test_choices_follow_their_law(shift: Fraction) -> None:
     costs = [cost + shift for cost in COSTS]
     randbits = random.Random(1).getrandbits
     agrees(Counter(exponential_choice(costs, randbits) for _ in range(RUNS)), softmax(COSTS))
-    agrees(Counter(permute_and_flip(costs, randbits) for _ in range(RUNS)), flipped(COSTS))
+
+
+def test_geometric_noise_on_a_fine_grid_is_permute_and_flip() -> None:
+    how = Chooser("permute-and-flip", 1, 1, 10**7, 1)
+    scores, randbits = [int((40 - cost) * 10**7) for cost in COSTS], random.Random(1).getrandbits
+    agrees(Counter(how.choose(scores, randbits)[0][0] for _ in range(RUNS)), flipped(COSTS))
 
 
 def test_permute_and_flip_is_never_worse() -> None:
@@ -69,12 +75,11 @@ def test_levels_are_kept(law: object) -> None:
         assert spread > epsilon
 
 
-@pytest.mark.parametrize("choose", [exponential_choice, permute_and_flip])
-def test_supports_are_chosen_without_return(choose: Choose) -> None:
+def test_supports_are_chosen_without_return() -> None:
     sizes = [Fraction(size) for size in (3, 0, 9, 5)]
     randbits = random.Random(2).getrandbits
-    assert choose_support(choose, sizes, 3, Fraction(200), Fraction(1), randbits) == [2, 3, 0]
-    assert sorted(choose_support(choose, sizes, 4, Fraction(1, 100), Fraction(1), randbits)) == [0, 1, 2, 3]
+    assert choose_support(sizes, 3, Fraction(200), Fraction(1), randbits) == [2, 3, 0]
+    assert sorted(choose_support(sizes, 4, Fraction(1, 100), Fraction(1), randbits)) == [0, 1, 2, 3]
 
 
 def test_orders_of_two_are_sequential_in_law() -> None:
@@ -82,9 +87,7 @@ def test_orders_of_two_are_sequential_in_law() -> None:
     randbits, sizes = random.Random(3).getrandbits, [Fraction(0), Fraction(1), Fraction(2)]
     seen = Counter(
         order[0] * 3 + order[1]
-        for order in (
-            choose_support(exponential_choice, sizes, 2, Fraction(2), Fraction(1), randbits) for _ in range(RUNS)
-        )
+        for order in (choose_support(sizes, 2, Fraction(2), Fraction(1), randbits) for _ in range(RUNS))
     )
     weights = [math.exp(size) for size in sizes]
     law = [
@@ -95,10 +98,9 @@ def test_orders_of_two_are_sequential_in_law() -> None:
 
 
 def test_nonsense_is_refused() -> None:
-    for choose in (exponential_choice, permute_and_flip):
-        with pytest.raises(ValueError, match="cost"):
-            choose([], random.Random(1).getrandbits)
+    with pytest.raises(ValueError, match="cost"):
+        exponential_choice([], random.Random(1).getrandbits)
     one = Fraction(1)
     for level, change, sparsity in ((0 * one, one, 1), (one, 0 * one, 1), (one, one, 0), (one, one, 3)):
         with pytest.raises(ValueError, match="sparsity"):
-            choose_support(permute_and_flip, [one, one], sparsity, level, change, random.Random(1).getrandbits)
+            choose_support([one, one], sparsity, level, change, random.Random(1).getrandbits)
