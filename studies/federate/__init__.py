@@ -30,6 +30,7 @@ examples:
   halftruth data split votes.csv --nodes 4 --out nodes
   halftruth federate nodes/server --nodes nodes --epsilon 1                 starts and ends a whole federation here
   halftruth federate nodes/server --nodes nodes --epsilon 1 --on in-process     a quick look: the same, in one process
+  halftruth up --nodes nodes && halftruth federate nodes/server --federation --epsilon 1       nodes in the background
   halftruth federate server --superlink lab --epsilon 1         nodes that run halftruth node somewhere, through the
                                                                 connection "lab" of your Flower configuration
   halftruth data split losses.csv --records --columns loss --id claim --nodes 4 --out nodes --trust central
@@ -37,8 +38,9 @@ examples:
 
 SERVER is the folder of public facts that halftruth data split made: which items each row compares, and under which
 trust model and unit the nodes of this split answer. Nodes decide for themselves: by their own files, ledgers and coins.
-With --trust central the curator's noise is in --state before anyone sees a result (with --superlink in the folder that
-HALFTRUTH_STATE names on the server's machine). Running again gives the same result at no cost."""
+With --trust central the curator's noise is in --state before anyone sees a result (with --federation in that one's
+folder, with --superlink in the folder that HALFTRUTH_STATE names on the server's machine). Running again gives the same
+result at no cost."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,23 +53,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--superlink", metavar="NAME", help="ask nodes that run, by a connection of your Flower configuration"
     )
+    where.add_argument(
+        "--federation", metavar="DIR", nargs="?", const="", help="ask those of halftruth up or server, by its --state"
+    )
     parser.add_argument("--on", choices=ON, default=ON[0], help="runtime of --nodes: processes (default), or this one")
     parser.add_argument("--deadline", metavar="S", type=seconds, help=f"seconds that nodes have ({DEADLINE:g})")
     parser.add_argument("--trust", choices=[trust.label for trust in SIGHT], help="what nodes answer (as split)")
-    parser.add_argument("--epsilon", metavar="E", help="level for each label, or each labeler; needed unless clear")
+    parser.add_argument("--epsilon", metavar="E", help="level for each unit; needed unless clear")
     parser.add_argument("--delta", metavar="D", help="slack of the central guarantee (1e-5)")
     parser.add_argument(
-        "--bound", metavar="B", default=AUTO, help="scores of norm at most B, or none (clear: none; else 2 sqrt(items))"
+        "--bound",
+        metavar="B",
+        default=AUTO,
+        help="estimates of norm at most B, or none (of scores in clear: none; else 2 sqrt(items); of records: as split)",
     )
     parser.add_argument("--ties", choices=list(TIES), help="a coin (default under a claim), half a win, or left out")
     parser.add_argument("--unit", choices=[*UNITS, *RECORD_UNITS], help="what the claim protects (as split)")
     parser.add_argument("--cap", metavar="M", help="how many labels of a labeler count (as split)")
     parser.add_argument(
-        "--estimator", metavar="NAME", help=f"for labels and --trust local: {', '.join(LOCAL)}; algorithm of records"
+        "--estimator", metavar="NAME", help=f"for labels and --trust local: {', '.join(LOCAL)}; of records an algorithm"
     )
     choices = ", ".join(CHOICE_MECHANISMS)
     parser.add_argument(
-        "--mechanism", metavar="NAME", help=f"for a ranking's top choice and --trust local: {choices}; of records"
+        "--mechanism",
+        metavar="NAME",
+        help=f"for a ranking's top choice and --trust local: {choices}; of records a randomiser or noise",
     )
     parser.add_argument("--state", metavar="DIR", help="folder of the curator's ledger (the user's state folder)")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -149,7 +159,7 @@ def read_terms(args: argparse.Namespace, facts: "Facts") -> Request:
             "--ties drop: which answers are missing would tell which are ties: use coin, or split the file with "
             "--ties-public if that is no secret"
         )
-    if args.state is not None and (args.superlink or terms.trust is not Trust.CENTRAL):
+    if args.state is not None and (args.nodes is None or terms.trust is not Trust.CENTRAL):
         raise StudyError("--state: only for the curator of --trust central that is started here: leave it out")
     fixed = {"file": args.server, "ties_public": terms.ties_public, "public_data": False, "coins": "os", "seed": None}
     named = argparse.Namespace(**vars(args) | agreed | fixed | {"compare": False, "hold_out": None})
@@ -162,7 +172,7 @@ def where_of(args: argparse.Namespace) -> "Where":
     """Where the nodes are, as the flags say. Raises StudyError."""
     from studies.federate.rooms import Where
 
-    if args.on == "in-process" and (args.superlink or args.deadline):
+    if args.on == "in-process" and (args.nodes is None or args.deadline):
         raise StudyError("--on in-process: expected --nodes with it, and no --deadline")
     nodes = None if args.nodes is None else Path(args.nodes)
-    return Where(nodes, args.superlink, args.on == "in-process", args.deadline or DEADLINE)
+    return Where(nodes, args.superlink, args.on == "in-process", args.deadline or DEADLINE, args.federation)

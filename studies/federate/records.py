@@ -78,7 +78,7 @@ def read_terms(args: argparse.Namespace, split: RecordSplit) -> Request:
             )
     refuse_flags(args, OF_LABELS, "the nodes of this split have records, and no labels: leave it out")
     released = split.trust is Trust.CENTRAL and split.seed is None
-    if args.state is not None and (args.superlink or not released):
+    if args.state is not None and (args.nodes is None or not released):
         raise StudyError("--state: only for the curator of --trust central that is started here: leave it out")
     if split.trust is Trust.CLEAR and args.threshold is not None:
         raise StudyError("--threshold: a clear estimate bounds nothing, and nodes do not tell what it would cut")

@@ -14,7 +14,7 @@ from client.node_file import build, read_node
 from deploy.nodes import start_node_files
 from deploy.processes import FlowerFailed, Processes, private_home
 from deploy.stage import stage, toml
-from deploy.submit import Submission, on_a_connection, on_our_superlink
+from deploy.submit import Submission, on_a_connection, on_a_federation, on_our_superlink
 from deploy.watch import Records
 from protocol import strict
 from protocol.counting import counted
@@ -34,6 +34,7 @@ from server.release import ReleaseLedger
 from server.rounds import play
 from studies.federate.caps import check_caps
 from studies.fit.state import CURATOR
+from studies.flower.federation import join
 from studies.holder_file import new_ledger
 from studies.terminal import printable
 
@@ -43,13 +44,15 @@ NODE_FILE, LOGS = "node.toml", "logs"
 @dataclass(frozen=True)
 class Where:
     """`nodes`: a folder of node folders, whose nodes are called in this process or started as processes.
-    `superlink`: a connection to nodes that are running. One of the two is None. `deadline`: seconds that nodes have.
+    `superlink`: a connection to nodes that are running; `federation`: the state folder of one that runs here, "" the
+    user's own. Two of the three are None. `deadline`: seconds that nodes have.
     """
 
     nodes: Path | None
     superlink: str | None
     in_process: bool
     deadline: float
+    federation: str | None = None
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ def _over_flower(question: Question, count: int, where: Where, files: Sequence[P
         config = processes.home / "run.toml"
         config.write_text(toml(told), encoding="utf-8")
         run = Submission(stage(processes.home / "app"), config, where.deadline)
-        with closing(_records(processes, run, where, files, state)) as found:
+        with closing(_records(processes, run, where, files, state, count)) as found:
             lines = [line for _, lines in found for line in lines]
     if len(lines) != 1:
         raise FlowerFailed(f"expected one outcome of the server, got {len(lines)}")
@@ -134,10 +137,13 @@ def _tell_new_ledgers(files: Sequence[Path]) -> None:
 
 
 def _records(
-    processes: Processes, run: Submission, where: Where, files: Sequence[Path], state: Path
+    processes: Processes, run: Submission, where: Where, files: Sequence[Path], state: Path, count: int
 ) -> Generator[Records]:
     if where.superlink is not None:
         return on_a_connection(processes, run, where.superlink)
+    if where.federation is not None:
+        record, _ = join(where.federation, count)
+        return on_a_federation(processes, run, record.address, record.authority)
     nodes = partial(start_node_files, processes, files)
     return on_our_superlink(processes, run, nodes, HALFTRUTH_STATE=str(state.resolve()))
 

@@ -26,7 +26,7 @@ def join(folder: str, clients: int | None) -> tuple[Record, int]:
         raise FlowerFailed(f"expected nodes at {record.address}, found none: halftruth status shows who was there")
     if clients is not None and clients != online:
         raise StudyError(
-            f"--clients {clients}: {counted(online, 'node')} {'is' if online == 1 else 'are'} there, and all of them "
-            "take part: leave it out, or see halftruth status"
+            f"expected {counted(clients, 'node')} at {record.address}, where all that are online take part, found "
+            f"{online}: see halftruth status"
         )
     return record, online

@@ -33,13 +33,35 @@ def test_help_loads_no_library() -> None:
     assert time.perf_counter() - began < 3  # 0.05 s on an idle machine
 
 
-@pytest.mark.parametrize("words", [["run", "--help"], ["report", "--help"], ["federate", "--help"]])
-def test_every_command_shows_an_example(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert code_of(*words) == 0
-    assert f"halftruth {words[0]} " in capsys.readouterr().out.split("examples:")[1]
+FEDERATION = ("up", "status", "down", "server", "certs", "keys new", "keys register", "keys list", "keys revoke")
+COMMANDS = (
+    "run",
+    "report",
+    "fit",
+    "federate",
+    "policy",
+    "attack",
+    "node",
+    "data split",
+    "plan",
+    "ledger show",
+    *FEDERATION,
+)
 
 
-COMMANDS = ("run", "report", "fit", "federate", "policy", "attack", "node", "data split", "plan", "ledger show")
+@pytest.mark.parametrize("command", ["run", "report", "federate", "node", *FEDERATION])
+def test_every_command_shows_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of(*command.split(), "--help") == 0
+    assert f"halftruth {command}" in capsys.readouterr().out.split("examples:")[1]
+
+
+@pytest.mark.parametrize("command", FEDERATION)
+def test_help_of_commands_about_federations_loads_no_library(command: str) -> None:
+    words = [*command.split(), "--help"]
+    script = f"import sys; from studies.cli import main\ntry: main({words})\nexcept SystemExit: pass\n"
+    script += "print(sorted(set(sys.modules) & {'numpy', 'cryptography', 'rich', 'flwr', 'scipy', 'deploy'}))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -71,9 +93,11 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "{study}", "--out", "{out}", "--deadline", "5"], "--on deployment, got --on in-process"),
         (["run", "{study}", "--out", "{out}", "--on", "deployment", "--deadline", "nan"], "expected seconds > 0"),
         (["federate", "{out}", "--nodes", "{out}", "--superlink", "lab"], "not allowed with argument --nodes"),
-        (["federate", "{out}"], "one of the arguments --nodes --superlink is required"),
+        (["federate", "{out}"], "one of the arguments --nodes --superlink --federation is required"),
         (["federate", "{out}", "--nodes", "{out}", "--deadline", "0"], "expected seconds > 0"),
         (["federate", "{out}", "--nodes", "{out}"], "make one with halftruth data split"),
+        (["run", "{study}", "--out", "{out}", "--federation"], "expected --on deployment"),
+        (["federate", "{out}", "--federation", "{out}", "--on", "in-process"], "make one with halftruth data split"),
         (["run", "{study}", "--out", "{out}", "--resume", "--overwrite"], "got both"),
         (["run", "{study}", "--out", "{out}", "--set", "grid.epsilom=[1]"], "did you mean 'epsilon'"),
         (["report", "{out}"], "study.json"),
