@@ -28,10 +28,18 @@ def failed(run: Any, *words: str, within: float = 60) -> str:
     return str(said)
 
 
+def asked(run: Any) -> None:
+    """Wait until the node has a question that it never answers."""
+    os.kill(run.await_process("deploy.executor"), signal.SIGSTOP)
+    log = run.out / "logs" / "node-0.log"
+    run.wait(lambda: 1 if log.exists() and "Receiving" in log.read_text() else None)
+    run.wait(lambda: None if any("bin/flwr run" in words for words in run.others().values()) else 1)
+
+
 @pytest.mark.parametrize("name", ["bin/flower-superlink", "deploy.supernode"])
 def test_a_killed_process_is_noticed_at_once(command: Commands, name: str) -> None:
     run = command(*DEPLOYMENT)
-    run.await_process("bin/flwr-serverapp")
+    asked(run)
     os.kill(run.await_process(name), signal.SIGKILL)
     log = {"bin/flower-superlink": "superlink", "deploy.supernode": "node-0"}[name]
     said = failed(run, f"{log} ended with signal SIGKILL", f"{log}.log", "Finished units are kept", within=20)
