@@ -15,10 +15,15 @@ from protocol.counting import counted
 from protocol.errors import WireError
 from server.listening import RoundFailed
 from server.register import Register
-from server.sent import Sent, fault_of
+from server.round import Round
+from server.sent import Sent, fault_of, is_report
 from server.signatures import SignTasks
 
 SHORTEST, LONGEST, GROWTH = 0.05, 0.5, 1.3  # seconds between two looks at the post
+AGAIN = frozenset({3, 4, 5, 8})  # errors after which another message may be answered: something was lost, or ended
+DEATHS = 3  # of a node's process in one round: it will not do better at the next
+SILENCE = 10  # a node that says nothing is asked again after this part of the deadline, then after twice as long
+SOON, LATEST = 0.1, 2.0  # seconds before a node is asked again whose message is known to be lost: more each time
 MOST_BLAMED = 20  # of nodes and reasons, in a summary
 ERRORS = {
     1: "its code does not load",
@@ -64,11 +69,17 @@ class Clock:
 
 
 def gather(
-    post: Post, clients: int, deadline: float, clock: Clock | None = None, register: Register | None = None
+    post: Post,
+    clients: int,
+    deadline: float,
+    clock: Clock | None = None,
+    register: Register | None = None,
+    least: int | None = None,
 ) -> list[int]:
     """Wait until exactly `clients` nodes are there (0: at least one), and return them in order. Raises RoundFailed.
 
-    With a register, nodes that are not in it, or whose keys are revoked, are not waited for, not asked, and named.
+    With `least`, so many are enough at the deadline. With a register, nodes that are not in it, or whose keys are
+    revoked, are not waited for, not asked, and named.
     """
     clock = clock or Clock()
     end, pause = clock.now() + deadline, SHORTEST
@@ -81,11 +92,14 @@ def gather(
             why = "is not in the register" if known is None else f"has a revoked key ({known.name})"
             _log.warning("node %d %s: not asked", node, why)
         strangers |= there - set(nodes)
-        if nodes and len(nodes) == (clients or len(nodes)):
+        if nodes and len(nodes) == (clients or len(nodes)) >= (least or 0):
             return nodes
         if clock.now() >= end:
+            if least and len(nodes) >= least:
+                return nodes
             wanted = counted(clients, "client") if clients else "some clients"
-            raise RoundFailed(f"expected {wanted} within {deadline:g} s, got {len(nodes)} (deadline)")
+            enough = f", or at least {least}," if least else ""
+            raise RoundFailed(f"expected {wanted}{enough} within {deadline:g} s, got {len(nodes)} (deadline)")
         clock.sleep(pause)
         pause = min(LONGEST, pause * GROWTH)
 
@@ -94,8 +108,11 @@ def gather(
 class Exchange:
     """Asks `nodes`: one message each way for each, within `deadline` seconds.
 
-    Strict: every node has to answer, and the first that cannot is named. Not strict: those that answered by the
-    deadline count, and replies that come later are only counted. `record` is given every byte string that arrived.
+    Strict: every node has to answer, and the first that cannot is named. A node whose message was lost, whose process
+    died, or that says nothing for long is asked again until the deadline, and so is another one that came in place of
+    one that is gone: the same tasks have the same answers, at no cost. Not strict: those that answered by the deadline
+    count, at least `quorum` of them, and replies that come later are only counted. `record` is given every byte string
+    that arrived.
     With a `register` a reply has to be under its node's key and about its node's rows; `sign` puts tasks under the
     server's. `seen` counts what happened over all calls: answered, failed, missing, unreadable, duplicate, late,
     foreign, and what `blame` was told of: rejected; `blamed` the last of these by node and reason.
@@ -111,33 +128,33 @@ class Exchange:
     register: Register | None = None
     sign: SignTasks | None = None
     blamed: Counter[str] = field(default_factory=Counter)
-    _late: dict[str, int] = field(default_factory=dict)
+    quorum: int = 1
+    _old: dict[str, tuple[int, str]] = field(default_factory=dict)  # messages of rounds before: node, late or duplicate
 
     def ask(self, tasks: list[bytes]) -> list[bytes]:
         """Carry tasks to every node and bring back their replies, in the order of the nodes. Raises RoundFailed.
 
         Each is a `server.sent.Sent`, which names its sender, or says why it may not count.
         """
-        waiting = self._push(encode_bundle(tasks, self.sign(tasks) if self.sign else b""))
-        asked = dict(waiting)
-        answers: dict[int, list[bytes]] = {}
+        round = Round(encode_bundle(tasks, self.sign(tasks) if self.sign else b""), len(tasks))
+        self._send(round, self.nodes)
         end, pause = self.clock.now() + self.deadline, SHORTEST
-        while waiting and self.clock.now() < end:
-            letters = self.post.pull([*waiting, *self._late])
+        while self._open(round) and self.clock.now() < end:
+            letters = self.post.pull([*round.waiting, *self._old])
             for letter in letters:
                 self.record(letter.raw)
             for letter in letters:
-                self._take(letter, len(tasks), asked, waiting, answers)
-            if waiting and not letters:
+                self._take(letter, round)
+            if self.strict:
+                self._ask_again(round)
+            if not letters:
                 self.clock.sleep(pause)
                 pause = min(LONGEST, pause * GROWTH)
-        self._late |= waiting
-        for node in waiting.values():
-            self._lost("missing", node, f"no reply within {self.deadline:g} s (deadline)")
-        if not answers:
-            raise RoundFailed(f"expected replies of {counted(len(self.nodes), 'node')}, got none: {self.describe()}")
+        self._close(round)
         named = {identity(task): task for task in tasks}
-        return [reply for node in sorted(answers) for reply in self._checked(node, answers[node], named)]
+        replies = {node: self._checked(node, round.answers[node], named) for node in sorted(round.answers)}
+        self._check_quorum(replies)
+        return [reply for own in replies.values() for reply in own]
 
     def describe(self) -> str:
         """What happened so far, in words."""
@@ -164,53 +181,118 @@ class Exchange:
             for raw, task in zip(replies, tasks, strict=True)
         ]
 
-    def _push(self, raw: bytes) -> dict[str, int]:
-        """Message id -> node."""
-        ids = self.post.push(self.nodes, raw)
-        sent = {name: node for name, node in zip(ids, self.nodes, strict=False) if name}
-        for node in sorted(set(self.nodes) - set(sent.values())):
-            self._lost("failed", node, "the message could not be sent")
-        return sent
+    def _open(self, round: Round) -> bool:
+        """Whether there is anything to wait for."""
+        return any(node not in round.answers for node in self.nodes) if self.strict else bool(round.waiting)
 
-    def _take(
-        self,
-        letter: Letter,
-        count: int,
-        asked: dict[str, int],
-        waiting: dict[str, int],
-        answers: dict[int, list[bytes]],
-    ) -> None:
-        name, node = letter.reply_to, asked.get(letter.reply_to)
-        if name in self._late:
-            self._note("late", self._late.pop(name))
+    def _close(self, round: Round) -> None:
+        """The deadline, or the end: who has not answered is missing. Raises RoundFailed."""
+        for name, node in round.waiting.items():
+            self._old[name] = node, "duplicate" if node in round.answers else "late"
+        silent = dict.fromkeys(round.waiting.values()) if not self.strict else dict.fromkeys(self.nodes)
+        for node in silent:
+            if node not in round.answers:
+                why = round.lost.get(node, f"no reply within {self.deadline:g} s (deadline)")
+                self._note("missing", node, why)
+                if self.strict:
+                    raise self._nothing_of(node, why)
+
+    def _check_quorum(self, replies: dict[int, list[Sent]]) -> None:
+        """Raise RoundFailed where fewer nodes sent a report than have to."""
+        if not replies:
+            raise RoundFailed(f"expected replies of {counted(len(self.nodes), 'node')}, got none: {self.describe()}")
+        if self.quorum > 1 and (came := sum(any(map(is_report, own)) for own in replies.values())) < self.quorum:
+            raise RoundFailed(
+                f"expected reports of at least {self.quorum} out of {counted(len(self.nodes), 'node')} within "
+                f"{self.deadline:g} s (quorum), got those of {came}: {self.describe()}"
+            )
+
+    def _send(self, round: Round, nodes: Sequence[int]) -> None:
+        ids = self.post.push(nodes, round.raw)
+        sent = {name: node for name, node in zip(ids, nodes, strict=False) if name}
+        round.asked |= sent
+        round.waiting |= sent
+        for node in nodes:
+            round.times[node] += 1
+            round.due[node] = self.clock.now() + self.deadline / SILENCE * 2.0 ** (round.times[node] - 1)
+        for node in sorted(set(nodes) - set(sent.values())):
+            self._failed(round, node, "the message could not be sent", True)
+
+    def _ask_again(self, round: Round) -> None:
+        """Ask the nodes again whose time has come, or who came in their place."""
+        for node in list(self.nodes):
+            if node not in round.answers and self.clock.now() >= round.due[node]:
+                target = self._present(node, round)
+                if target is None:
+                    round.lost.setdefault(node, ERRORS[5])
+                    round.due[node] = self.clock.now() + LATEST
+                else:
+                    _log.warning("%s: asked again", self.name(target))
+                    self._send(round, [target])
+
+    def _present(self, node: int, round: Round) -> int | None:
+        """The node if it is there; one that came in its place, where as many are there as there were; or None."""
+        there = {other for other in self.post.nodes() if self.register is None or self.register.welcome(other)}
+        strangers = there - set(self.nodes)
+        if node in there:
+            return node
+        if not strangers or len(there) != len(self.nodes):
+            return None
+        new = min(strangers)
+        _log.warning("%s is gone, and %s came in its place", self.name(node), self.name(new))
+        self.nodes = sorted({*self.nodes, new} - {node})
+        for kept in (round.times, round.deaths):
+            kept[new] = kept.pop(node, 0)
+        return new
+
+    def _take(self, letter: Letter, round: Round) -> None:
+        name, node = letter.reply_to, round.asked.get(letter.reply_to)
+        if name in self._old:
+            node, what = self._old.pop(name)
+            self._note(what, node, "what it answers is charged, and does not count" if what == "late" else "")
         elif node is None or (letter.error is None and letter.node != node):
             self._note("foreign", letter.node)
-        elif name not in waiting:
+        elif name not in round.waiting or node in round.answers:
+            round.waiting.pop(name, None)
             self._note("duplicate", node)
         else:
-            del waiting[name]
-            self._read(letter, count, node, answers)
+            del round.waiting[name]
+            self._read(letter, round, node)
 
-    def _read(self, letter: Letter, count: int, node: int, answers: dict[int, list[bytes]]) -> None:
+    def _read(self, letter: Letter, round: Round, node: int) -> None:
         if letter.error is not None:  # its text is the other side's, and is not repeated
             why = ERRORS.get(letter.error, "an unknown error")
-            self._lost("failed", node, f"Flower's error {letter.error}: {why}")
+            round.deaths[node] += letter.error == 8
+            again = letter.error in AGAIN and round.deaths[node] <= DEATHS
+            self._failed(round, node, f"Flower's error {letter.error}: {why}", again)
             return
         try:
             replies = decode_bundle(letter.raw)
         except WireError as error:
             self._lost("unreadable", node, str(error))
             return
-        if len(replies) != count:
-            self._lost("unreadable", node, f"{counted(len(replies), 'reply')} to {counted(count, 'task')}")
+        if len(replies) != round.count:
+            self._lost("unreadable", node, f"{counted(len(replies), 'reply')} to {counted(round.count, 'task')}")
             return
         self.seen["answered"] += 1
-        answers[node] = replies
+        round.answers[node] = replies
+
+    def _failed(self, round: Round, node: int, why: str, again: bool) -> None:
+        """A message that will not be answered; `again`: another one may be."""
+        if not (self.strict and again):
+            self._lost("failed", node, why)
+            return
+        self._note("failed", node, why)
+        round.lost[node] = why
+        round.due[node] = self.clock.now() + min(LATEST, SOON * 2.0 ** (round.times[node] - 1))
 
     def _lost(self, what: str, node: int, why: str) -> None:
         self._note(what, node, why)
         if self.strict:
-            raise RoundFailed(f"expected a reply of {self.name(node)}, got none: {why}")
+            raise self._nothing_of(node, why)
+
+    def _nothing_of(self, node: int, why: str) -> RoundFailed:
+        return RoundFailed(f"expected a reply of {self.name(node)}, got none: {why}")
 
     def _note(self, what: str, node: int, why: str = "") -> None:
         self.seen[what] += 1

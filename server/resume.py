@@ -15,6 +15,7 @@ from server.collect import Collected
 from server.journal import Journal
 from server.listening import Ask, Check
 from server.outcome_record import cell_name
+from server.sent import restored, stored
 
 JOURNAL = "HALFTRUTH_JOURNAL"  # names the folder of journals on the server's machine, else there is one in the state's
 IN_STATE = "journal"
@@ -45,7 +46,7 @@ class Resumed:
         before = self.journal.find(name)
         if before is not None:
             self.replayed += 1
-            return before
+            return [restored(raw) for raw in before]
         replies = self.ask_nodes(tasks)
         self._round = name, replies
         return replies
@@ -60,7 +61,8 @@ class Resumed:
             return
         self._left -= 1
         if not self._left:
-            self.journal.append(*self._round)
+            name, replies = self._round
+            self.journal.append(name, [stored(reply) for reply in replies])
             self._round = None
 
 

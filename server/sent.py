@@ -1,5 +1,7 @@
 """A reply with what the server knows of its sender: who it is, what it was asked, and why it may not count."""
 
+import json
+import struct
 from collections.abc import Mapping
 from typing import Self
 
@@ -10,6 +12,8 @@ from protocol.errors import WireError
 from protocol.messages import Refusal, Report, Runs
 from server.register import Known, Register
 from server.signatures import signed_by
+
+HEAD = struct.Struct("<I")  # bytes of what is known of a stored reply
 
 
 class Sent(bytes):
@@ -27,6 +31,25 @@ class Sent(bytes):
         self = super().__new__(cls, b"" if fault else raw)
         self.sender, self.task, self.fault = sender, task, fault
         return self
+
+
+def stored(reply: bytes) -> bytes:
+    """A reply with all that is known of it, as bytes; `restored` is the inverse."""
+    known = [reply.sender, reply.fault, reply.task.hex()] if isinstance(reply, Sent) else []
+    head = json.dumps(known).encode()
+    return HEAD.pack(len(head)) + head + reply
+
+
+def restored(raw: bytes) -> bytes:
+    """What `stored` was given. Raises ValueError for other bytes."""
+    if len(raw) < HEAD.size:
+        raise ValueError("expected a stored reply, got fewer bytes than its head has")
+    end = HEAD.size + HEAD.unpack_from(raw)[0]
+    known, reply = json.loads(raw[HEAD.size : end]), raw[end:]
+    if not known:
+        return reply
+    sender, fault, task = known
+    return Sent(reply, sender, bytes.fromhex(task), fault)
 
 
 def fault_of(register: Register, node: int, raw: bytes, tasks: Mapping[bytes, bytes]) -> str:
@@ -56,6 +79,14 @@ def fault_of(register: Register, node: int, raw: bytes, tasks: Mapping[bytes, by
         if not _own(known, signed.report, tasks[signed.report.task]):
             return "a report about rows that are not the node's"
     return ""
+
+
+def is_report(reply: Sent) -> bool:
+    """Whether a reply may count and is no refusal."""
+    try:
+        return not reply.fault and not isinstance(decode_reply(reply), Refusal)
+    except WireError:
+        return False
 
 
 def _own(known: Known, report: Report, task: bytes) -> bool:

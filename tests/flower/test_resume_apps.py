@@ -12,6 +12,7 @@ from flwr.app import Context, Error, Message, RecordDict
 from client.sources.synthetic import write_truth
 from protocol.runconfig import write
 from protocol.study import cells
+from protocol.trust import Trust
 from server.app import RunFailed
 from server.app import app as server_app
 from server.outcome_record import cell_name, encode
@@ -120,3 +121,35 @@ def test_without_a_folder_nothing_is_kept(
         monkeypatch.delenv(variable, raising=False)
     assert (room(failing=3), room()) == (3, 2 * ROUNDS)
     assert not list(tmp_path.rglob("*.journal"))
+
+
+def test_a_round_of_a_live_run_keeps_its_senders_and_their_faults(
+    grid: Any, virtual: Virtual, loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three nodes, of which one answers for another one's rows: neither counts, in the resumed run as in the first."""
+    monkeypatch.setenv("HALFTRUTH_JOURNAL", str(tmp_path / "journal"))
+    local = replace(loaded.study.arms[0], trust=Trust.LOCAL, mechanism="piecewise")
+    study = replace(loaded.study, arms=(local,))
+    config: dict[str, Any] = {**write(study, clients=4, deadline=5.0, mode="live"), "truth": write_truth(loaded.theta)}
+    (cell,), said = cells(study), []
+    for name, broken in (("whole", 0), ("parts", ROUNDS // 2), ("parts", 0)):
+        (tmp_path / name).mkdir(exist_ok=True)
+        monkeypatch.setenv("HALFTRUTH_OUTCOMES", str(tmp_path / name))
+        there, asked = grid([*virtual(3), virtual(3)[0]], config), []
+
+        def change(
+            message: Message, reply: Message, asked: list[Message] = asked, broken: int = broken
+        ) -> list[Message]:
+            asked.append(message)
+            stopped = broken and len(asked) > 4 * broken
+            return [Message(Error(1, "secret"), reply_to=message) if stopped else reply]
+
+        there.change = change
+        try:
+            server_app(there, Context(1, 1, {}, RecordDict(), config))
+        except RunFailed:
+            assert broken
+        said.append(len(asked) // 4)
+    assert said == [ROUNDS, ROUNDS // 2 + 1, ROUNDS - ROUNDS // 2]
+    whole, parts = ((tmp_path / name / f"{cell_name(cell)}.jsonl").read_text("utf-8") for name in ("whole", "parts"))
+    assert whole == parts and "node 100" in whole and "node 103" in whole

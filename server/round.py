@@ -1,0 +1,23 @@
+"""What one exchange has met so far."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Round:
+    """What one bundle of tasks has met: messages to their nodes, those without a reply, replies by node.
+
+    Of nodes that are asked again: why their last message brought nothing, when the next one is due, and how often each
+    was asked and its process died.
+    """
+
+    raw: bytes
+    count: int
+    asked: dict[str, int] = field(default_factory=dict)
+    waiting: dict[str, int] = field(default_factory=dict)
+    answers: dict[int, list[bytes]] = field(default_factory=dict)
+    lost: dict[int, str] = field(default_factory=dict)
+    due: dict[int, float] = field(default_factory=dict)
+    times: Counter[int] = field(default_factory=Counter)
+    deaths: Counter[int] = field(default_factory=Counter)
