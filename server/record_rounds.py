@@ -17,6 +17,7 @@ from server.algorithms.steps import Found, Room, Steps
 from server.evidence import Heard, Server, check_curator
 from server.listening import Ask, Check, complete, listen, nobody
 from server.outcome import Outcome, asked_rows, trivial, warnings
+from server.task_checks import check_task
 from server.tasks import of_curator
 
 Level = tuple[Decimal | None, Decimal | None]
@@ -41,8 +42,11 @@ def play_records(study: Study, cell: Cell, ask: Ask, server: Server, check: Chec
 
 
 def opening(study: Study, cell: Cell, server: Server) -> list[Task]:
-    """What a cell asks first, which no answer changes. Raises StudyError for an algorithm that cannot start."""
-    return [task for run in _begin(study, cell, server) for _, task in run.asked]
+    """What a cell asks first, whatever answers are. Raises StudyError where nothing can start, or is worth asking."""
+    tasks = [task for run in _begin(study, cell, server) for _, task in run.asked]
+    for task in tasks:
+        check_task(task)
+    return tasks
 
 
 def levels(study: Study, arm: Arm) -> list[Level]:

@@ -106,8 +106,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     units = [*UNITS, *RECORD_UNITS]
     parser.add_argument("--unit", choices=units, help="what a claim protects (label; of records record)")
     parser.add_argument("--cap", metavar="M", help="for --unit labeler: M labels of each labeler count")
-    parser.add_argument("--label-cap", metavar="E", help="epsilon of a label, or a ranking, in total, or unlimited (1)")
-    parser.add_argument("--labeler-cap", metavar="E", help="for --unit labeler: the same of a labeler (1)")
+    parser.add_argument(
+        "--label-cap", metavar="E", help="epsilon of a label, ranking or row in total, or unlimited (1)"
+    )
+    parser.add_argument(
+        "--labeler-cap", metavar="E", help="for --unit labeler: the same of a labeler (1); of a holder's records"
+    )
     parser.add_argument("--public-data", action="store_true", help="the labels, or records, are no secret")
     parser.add_argument("--ties-public", action="store_true", help="it is no secret which answers are ties")
     add_column_arguments(parser)

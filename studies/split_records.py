@@ -1,6 +1,7 @@
 """`halftruth data split --records`: a file of records becomes the files of several nodes, each with whole holders."""
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -40,7 +41,7 @@ def split_records(args: argparse.Namespace, cut: Split, cap: Callable[[str, str]
     table = read_file(args)
     _check(args, table, trust)
     policy = _policy(args, trust, table.columns, cap, seed)
-    print(printable(described(table)))
+    print(printable(described(table)), file=sys.stderr)
     parts = cut(table, args.nodes)
     columns = table.columns
     facts, held = facts_of(table), tuple(map(len, parts))

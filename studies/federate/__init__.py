@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--bound",
         metavar="B",
         default=AUTO,
-        help="estimates of norm at most B, or none (of scores in clear: none; else 2 sqrt(items); of records: as split)",
+        help="estimates of norm at most B, or none (scores: none in clear, else 2 sqrt(items); records: as split)",
     )
     parser.add_argument("--ties", choices=list(TIES), help="a coin (default under a claim), half a win, or left out")
     parser.add_argument("--unit", choices=[*UNITS, *RECORD_UNITS], help="what the claim protects (as split)")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from client.labeler import Node, answer
 from client.ledger_view import read_entries
 from client.node_file import build, read_node
 from client.sources.record_table import RecordTable
@@ -15,6 +16,7 @@ from protocol.strict import StudyError
 from protocol.trust import Trust
 from server.release_file import read_releases
 from studies.cli import main
+from studies.federate import rooms
 from studies.federate.record_split import read_record_split
 from studies.fit.state import CURATOR
 
@@ -164,6 +166,32 @@ def test_rounds_are_paid_once_and_released_once(tmp_path: Path, capsys: Say) -> 
     assert "BUDGET_EXHAUSTED" in capsys.readouterr().err
 
 
+def test_a_run_goes_on_after_a_crash(tmp_path: Path, capsys: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node dies in the third round: what the others answered and the curator released is there, and paid."""
+    out, state = (
+        split(records(tmp_path), *LINEAR, "--id", "id", "--trust", "central", "--threshold", "3"),
+        tmp_path / "s",
+    )
+    words, calls = ("--epsilon", "1", *STEPS, "--state", str(state)), list[bytes]()
+
+    def crash(raw: bytes, node: Node) -> bytes:
+        calls.append(raw)
+        if len(calls) == 2 * NODES + 2:
+            raise KeyboardInterrupt
+        return answer(raw, node)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rooms, "answer", crash)
+        assert main(["federate", str(out / "server"), "--nodes", str(out), "--on", "in-process", *words]) == 130
+    released = [release.values for release in read_releases(state / CURATOR)]
+    assert len(released) == 2
+    found = federate(out, capsys, *words)
+    assert [release.values for release in read_releases(state / CURATOR)][:2] == released
+    assert found == federate(out, capsys, *words)
+    entries = [read_entries(out / f"node-{index}" / "ledger.sqlite") for index in range(NODES)]
+    assert [sum(entry.labels for entry in node) for node in entries] == [20, 20, 20]
+
+
 def test_a_threshold_may_be_chosen_and_rows_shown_where_nodes_allow_it(tmp_path: Path, capsys: Say) -> None:
     out = split(records(tmp_path), "--columns", "x", "--id", "id", "--trust", "central", "--label-cap", "2")
     words = ("--epsilon", "2", "--state", str(tmp_path / "s"))
@@ -211,6 +239,7 @@ def test_other_nodes_than_those_of_the_split_are_named(tmp_path: Path, capsys: S
         (["--epsilon", "1", "--delta", "1e-5"], "--delta: the claim of piecewise has none"),
         (["--epsilon", "1", "--mechanism", "laplace"], "--mechanism: expected one of"),
         (["--epsilon", "1", "--sparsity", "2"], "--sparsity: this estimator has no such option"),
+        (["--epsilon", "1", "--rounds", "100000"], "rounds"),
         (["--epsilon", "1", "--bound", "-1"], "--bound: expected a number > 0"),
         (["--epsilon", "2"], "label_cap = 1: ask for less"),
         ([], "--epsilon: expected a level for --trust local"),
@@ -218,7 +247,7 @@ def test_other_nodes_than_those_of_the_split_are_named(tmp_path: Path, capsys: S
 )
 def test_wrong_use_is_told_before_anybody_is_asked(tmp_path: Path, capsys: Say, words: list[str], said: str) -> None:
     out = split(records(tmp_path), *LINEAR, "--id", "id", "--threshold", "3")
-    command = ["federate", str(out / "server"), "--nodes", str(out), "--on", "in-process", *words, *STEPS]
+    command = ["federate", str(out / "server"), "--nodes", str(out), "--on", "in-process", *STEPS, *words]
     assert main(command) == 2
     assert said in capsys.readouterr().err
     assert not list(out.glob("node-*/ledger.sqlite"))
