@@ -27,6 +27,7 @@ from protocol.numerics import fingerprint
 from protocol.privacy import Unit
 from protocol.record_terms import run_of
 from protocol.store import FeatureStore
+from protocol.study import Study
 from protocol.terms import label_epsilon
 from protocol.trust import Trust
 
@@ -61,7 +62,8 @@ class Node:
     """Everything that a client decides for itself; nothing of it comes from the server.
 
     `entropy` is "os", or "addressed" with a `seed` where labels are synthetic or declared public: addressed coins
-    protect nobody. Labels that are not synthetic need a ledger that outlives the process, and so do caps.
+    protect nobody. Labels that are not synthetic need a ledger that outlives the process, and so do caps. Labels drawn
+    for a `study` are those of its sizes: a file bounds what a task can ask for, and what is drawn has no end.
     Raises ValueError for parts that do not fit together.
     """
 
@@ -71,6 +73,7 @@ class Node:
     entropy: str
     features: FeatureStore = field(repr=False)
     seed: int | None = field(default=None, repr=False)
+    study: Study | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.entropy not in ENTROPY:
@@ -88,6 +91,15 @@ class Node:
     def coins(self) -> Coins:
         """Where this node's coins come from."""
         return ENTROPY[self.entropy]
+
+    def check(self, task: Task) -> None:
+        """Raise ProblemUnknown unless the task is about the problem of this node's rows, and as large as its study."""
+        planned = self.study
+        if planned is not None and (
+            task.n > max(planned.grid.n) or task.first_repetition + task.repetitions > planned.repetitions
+        ):
+            raise ProblemUnknown("expected rows and repetitions of the run's study, got more")
+        self.source.check(task)
 
     def draws(self, task: Task, repetition: int) -> Draws:
         """Coins for one repetition of a task."""
@@ -131,7 +143,7 @@ def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
         raise _Refused(code)
     records = task.problem.kind == "records"
     (understand_records if records else understand)(task)
-    node.source.check(task)
+    node.check(task)
     if task.unit is Unit.RECORD and not records and not node.source.synthetic:
         raise _Refused(Code.UNIT_NOT_ALLOWED)  # proved for real numbers only
     if not node.source.synthetic and (task.first_repetition, task.repetitions) != (0, 1):

@@ -78,7 +78,7 @@ def _virtual(node_config: Mapping[str, Scalar], run_config: Config) -> Node:
     client = strict.integer(top["partition-id"], "[node config] partition-id", 0, clients - 1)
     features = FeatureStore(study.seed, MOST_BYTES)
     source = synthetic(run_config, study, study.seed, features, (client, clients))
-    return Node(source, Policy.simulation(), MemoryLedger(), "addressed", features, study.seed)
+    return Node(source, Policy.simulation(), MemoryLedger(), "addressed", features, study.seed, study)
 
 
 def _file(node_config: Mapping[str, Scalar]) -> "NodeFile":

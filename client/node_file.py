@@ -129,7 +129,7 @@ def build(node: NodeFile, config: Config, start: bool = True) -> Node:
         raise StudyError("[node] seed: expected the study's, which draws its public features, got another")
     features = FeatureStore(node.seed)
     source = synthetic(config, study, node.seed, features, (node.source.client, node.source.clients))
-    return Node(source, node.policy, MemoryLedger(), node.entropy, features, seed)
+    return Node(source, node.policy, MemoryLedger(), node.entropy, features, seed, study)
 
 
 def _about(content: Mapping[str, Any], labels: Path, ledger: Path | None) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -59,12 +60,16 @@ class Register:
 
     def of(self, node: int) -> Known | None:
         """The node with this number of Flower's; None for a stranger."""
-        return next((known for known in self.nodes if known.id == node), None)
+        return self._by_id.get(node)
 
     def welcome(self, node: int) -> bool:
         """Whether a node is known and its key is not revoked."""
         known = self.of(node)
         return known is not None and not known.revoked
+
+    @cached_property
+    def _by_id(self) -> dict[int, Known]:
+        return {known.id: known for known in self.nodes}
 
 
 def read_register(path: Path) -> Register:
