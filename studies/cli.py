@@ -20,6 +20,7 @@ examples:
   halftruth records losses.csv --columns loss --id claim --trust central --epsilon 1 --tail 0.5 --moment 20
   halftruth data split votes.csv --nodes 4 --out nodes
   halftruth federate nodes/server --nodes nodes --trust local --epsilon 1
+  halftruth data split losses.csv --records --columns loss --id claim --nodes 4 --out nodes
   halftruth plan --error 0.1 --epsilon 1 --trust local
   halftruth real data --only parties
   halftruth account studies/toml/heavy-mean.toml
@@ -55,7 +56,7 @@ It writes OUT/figures/*.png and *.svg, OUT/summary.csv and OUT/paired.csv."""
 COMMANDS = (
     (("fit",), "studies.fit", "rank items from a file of comparisons"),
     (("records",), "studies.records", "means and models of numbers in a file, with heavy tails or without"),
-    (("federate",), "studies.federate", "rank items from files that stay on several nodes"),
+    (("federate",), "studies.federate", "rankings, means and models from files that stay on several nodes"),
     (("policy",), "studies.policy", "what a learned reward is worth: a study of policies"),
     (("attack",), "studies.attacks", "what lying labelers do, and what helps: a study of attacks"),
     (("real",), "studies.real", "what privacy costs on real files: studies of those who were kept out"),
@@ -69,7 +70,7 @@ COMMANDS = (
     (("keys", "list"), "studies.flower.keys_list_command", "the nodes that may come"),
     (("keys", "revoke"), "studies.flower.keys_revoke_command", "let a node come no more"),
     (("node",), "studies.flower.node_command", "start a labeler's node of a federation"),
-    (("data", "split"), "studies.data_split", "split a file of comparisons over the nodes of a federation"),
+    (("data", "split"), "studies.data_split", "split a file over the nodes of a federation"),
     (("plan",), "studies.plan", "how many labels a target error needs, and what privacy costs"),
     (("account",), "studies.account", "what a study's claims cost, by every way of counting"),
     (("ledger", "show"), "studies.ledger_show", "what a ledger has charged or released"),
