@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from client.labeler import Node, answer
@@ -110,6 +112,26 @@ def test_the_estimate_of_the_file_bit_for_bit(
     assert {k: v for k, v in found.items() if k not in own} == {k: v for k, v in whole.items() if k not in own}
     assert found["rows"] == (12 if "--unit" in columns else 57 if "drop-public" in columns else N)
     assert any(found["estimate"].values())
+
+
+def test_any_names_and_texts_of_a_file_come_through(tmp_path: Path, capsys: Say) -> None:
+    """Quotes, delimiters, line breaks, what JSON escapes and TOML does not, and a column that is called like ours."""
+    path, random = tmp_path / "odd.parquet", np.random.default_rng(1)
+    texts = ["a", "b=c", None]
+    columns = {
+        'x"w;é😀\x7f': random.pareto(2, 30) + 1,
+        "row": random.normal(size=30),
+        "id": [f'a,{row}\n"x' for row in range(30)],
+        "who": [f"h{row % 7}" for row in range(30)],
+        "c": [texts[row % 3] if row < 20 else "a" for row in range(30)],
+    }
+    pq.write_table(pa.table(columns), path)
+    x = next(iter(columns))
+    words = ("--columns", f"{x},c=b=c", "--response", "row", "--model", "linear", "--id", "id", "--holder", "who")
+    words += ("--unit", "holder", "--missing", "drop-public", "--trust", "clear", "--centre", f"{x}=1.5")
+    found = federate(split(path, *words), capsys, *STEPS)
+    whole = printed(capsys, "records", str(path), *words, *STEPS)
+    assert (found["estimate"], found["rows"]) == (whole["estimate"], 7)
 
 
 def test_nodes_hold_the_file_and_whole_holders(tmp_path: Path) -> None:
