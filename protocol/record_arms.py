@@ -110,7 +110,17 @@ LOOKING: dict[str, tuple[tuple[Trust, str], ...]] = {
     "adaptive": ((Trust.CENTRAL, "descent"),),
 }
 PURE = frozenset(
-    {"duchi", "duchi-ball", "duchi-cube", "hybrid", "laplace", "piecewise", "priv-unit", "priv-unit-gaussian"}
+    {
+        "discrete-laplace",
+        "duchi",
+        "duchi-ball",
+        "duchi-cube",
+        "hybrid",
+        "laplace",
+        "piecewise",
+        "priv-unit",
+        "priv-unit-gaussian",
+    }
 )
 PURE_SELECTING = frozenset({"peeling-pure", "permute-and-flip"})
 

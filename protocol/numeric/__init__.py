@@ -13,7 +13,7 @@ from protocol.numeric.terms import Parameters
 from protocol.numeric.unary import unary
 
 NUMERIC: dict[str, Callable[[Parameters], NumericChannel]] = {
-    **{name: builder(name) for name in SCALARS},  # laplace, duchi, piecewise, hybrid
+    **{name: builder(name) for name in SCALARS},  # laplace, duchi, piecewise, hybrid, discrete-laplace
     "gaussian": gaussian_noise,
     "duchi-cube": duchi_cube,
     "duchi-ball": duchi_ball,

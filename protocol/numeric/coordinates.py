@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.numeric.channel import Floats, Kept, NumericChannel, Words, every
+from protocol.numeric.discrete_laplace import discrete_laplace
 from protocol.numeric.duchi import duchi
 from protocol.numeric.grids import grid, on_grid, to_grid
 from protocol.numeric.hybrid import hybrid
@@ -24,6 +25,7 @@ SCALARS: dict[str, Callable[[Decimal], Scalar]] = {
     "duchi": duchi,
     "piecewise": piecewise,
     "hybrid": hybrid,
+    "discrete-laplace": discrete_laplace,
 }
 _UP = Context(prec=60, rounding=ROUND_CEILING)
 

@@ -129,7 +129,7 @@ def every_task(model: str) -> list[Task]:
         (Trust.CENTRAL, Mechanism.of("exceedances", **level, threshold=Decimal(1), **grid), -40),
         (Trust.CLEAR, Mechanism("none"), None),
     ]
-    for name in ("duchi", "piecewise", "hybrid", "duchi-cube", "unary"):
+    for name in ("discrete-laplace", "duchi", "piecewise", "hybrid", "duchi-cube", "unary"):
         for bound in ("3", "1e-60", "1e60"):
             more = {"dimension": Decimal(2), "threshold": Decimal(bound)}
             ways.append((Trust.LOCAL, Mechanism.of(name, **level, **more), None))

@@ -153,7 +153,7 @@ def test_a_tail_without_a_mean_is_told(tmp_path: Path, capsys: pytest.CaptureFix
         ((*CENTRAL, "--threshold", "3", "--missing", "guess"), "missing"),
         (
             ("--trust", "local", "--epsilon", "1", "--threshold", "3", "--id", "id", "--mechanism", "laplace"),
-            "--mechanism: expected one of duchi, piecewise, hybrid, duchi-cube, whose draws are exact, got laplace",
+            "--mechanism: expected one of duchi, piecewise, hybrid, discrete-laplace, duchi-cube, whose draws",
         ),
         (
             ("--trust", "local", "--epsilon", "1", "--threshold", "3", "--id", "id", "--delta", "1e-5"),

@@ -16,7 +16,7 @@ from protocol.numeric.rules import usual_mechanism
 
 Make = Callable[..., NumericChannel]
 NAMES = sorted(NUMERIC)
-LIVE = {"duchi", "piecewise", "hybrid", "duchi-cube"}  # the others are for simulations
+LIVE = {"discrete-laplace", "duchi", "piecewise", "hybrid", "duchi-cube"}  # the others are for simulations
 
 
 def words(seed: int, rows: int, channel: NumericChannel) -> np.ndarray:
@@ -192,7 +192,7 @@ def test_the_usual_mechanism(make: Make) -> None:
 
 def test_every_level_is_computed_somewhere() -> None:
     """By enumeration for integers, by ratios of densities for others: a mechanism that no test knows is a failure."""
-    enumerated = {"duchi", "piecewise", "hybrid", "duchi-cube"}
+    enumerated = {"discrete-laplace", "duchi", "piecewise", "hybrid", "duchi-cube"}
     densities = {"laplace", "gaussian", "duchi-ball", "priv-unit", "priv-unit-gaussian"}
     assert enumerated | densities == set(NUMERIC)
     assert enumerated == LIVE

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2, kstest
 from scipy.stats import laplace as laplace_law
 
+from protocol.numeric.discrete_laplace import DiscreteLaplace, discrete_laplace
 from protocol.numeric.duchi import Duchi, duchi
 from protocol.numeric.hybrid import Hybrid, hybrid
 from protocol.numeric.laplace import laplace
@@ -57,6 +58,19 @@ def of_piecewise(channel: Piecewise, t: float) -> Law:
             law[step + channel.steps + j] += p * weight * window[j]
     cell = TOTAL / Fraction(channel.hit * channel.steps)
     return {Fraction(2 * j - channel.count + 1, 2) * cell: chance for j, chance in enumerate(law)}
+
+
+def of_discrete_laplace(channel: DiscreteLaplace, t: float) -> Law:
+    """The mixture of two places with noise from the table and of all outputs, nearly uniform."""
+    place = t * channel.steps
+    low = math.floor(place)
+    high = Fraction(int((place - low) * 2.0**63), TOTAL)
+    law = [(1 - channel.chance) * chance for chance in nearly_uniform(channel.count)]
+    table = [Fraction(count, TOTAL) for count in (*channel.counts[::-1], *channel.counts)]
+    for step, weight in ((low, 1 - high), (low + 1, high)):
+        for j, chance in enumerate(table if weight else ()):
+            law[step + channel.steps + j] += weight * chance
+    return {Fraction(2 * j - channel.count + 1, 2) * channel.cell: chance for j, chance in enumerate(law)}
 
 
 def of_hybrid(channel: Hybrid, t: float) -> Law:
@@ -205,13 +219,69 @@ def test_hybrid_by_enumeration(epsilon: Decimal, steps: int) -> None:
         assert float(square - mean**2) <= channel.worst(1.0) * (1 + 1e-9)
 
 
+COARSE = DiscreteLaplace(2, TOTAL // 9, int(0.7 * 2**64))
+
+
+@pytest.mark.parametrize(("channel", "epsilon"), [(COARSE, "3"), (discrete_laplace(Decimal(1)), "1")], ids=str)
+def test_discrete_laplace_by_enumeration(channel: DiscreteLaplace, epsilon: str) -> None:
+    """Level, mean and variance of the integers; outputs that end are reached from every number."""
+    tilts = [-1.0, -0.77, 0.0, 1.0]
+    laws = [of_discrete_laplace(channel, t) for t in tilts]
+    ratio = enumerated_level(laws)
+    assert keeps(channel.level, ratio)
+    assert channel.level <= Decimal(epsilon)
+    assert not keeps(channel.level * Decimal("0.9999"), ratio)
+    assert [float(o) for o in laws[0]] == pytest.approx(channel.outputs.tolist(), rel=1e-14)
+    assert 0 not in channel.outputs
+    for t, law in zip(tilts, laws, strict=True):
+        mean, square = moments(law)
+        assert abs(mean - Fraction(t)) <= Fraction(1, 1 << 49)
+        assert float(square) == pytest.approx(channel.second_moment(np.array([t]))[0], rel=1e-9)
+        assert float(square - mean**2) <= channel.worst(1.0) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "0.07", "1", "7.3", "20"])
+def test_discrete_laplace_varies_as_the_continuous_law_and_wastes_nothing(epsilon: str) -> None:
+    level = Decimal(epsilon)
+    channel = discrete_laplace(level)
+    assert Decimal("0.99999") * level <= channel.level <= level
+    assert channel.worst(1.0) == pytest.approx(laplace(level).worst(1.0), rel=1e-4)
+    assert len(channel.counts) == 1 + next(
+        j for j, count in enumerate(channel.counts) if count * channel.factor < 1 << 64
+    )
+
+
+def test_discrete_laplace_refuses_what_a_table_does_not_hold() -> None:
+    for epsilon in ("1e-5", "21"):
+        with pytest.raises(ValueError, match="a coordinate of discrete-laplace"):
+            discrete_laplace(Decimal(epsilon))
+    for parameters in ((0, 5, 5), (1, 0, 5), (1, 5, 1 << 64), (1, TOTAL // 2, 5)):
+        with pytest.raises(ValueError, match="expected"):
+            DiscreteLaplace(*parameters)
+
+
+def test_discrete_laplace_follows_its_law() -> None:
+    """Chi-square over all outputs, each expected 20 times or more; false alarm 1e-9 each."""
+    count = 40_000
+    for t in (-1.0, -0.41, 0.93):
+        law = of_discrete_laplace(COARSE, t)
+        drawn = COARSE.report(np.full(count, t), words(31, count, COARSE.words))
+        place = np.searchsorted(COARSE.outputs, drawn)
+        assert (COARSE.outputs[place] == drawn).all()
+        expected = count * np.array([float(law[output]) for output in sorted(law)])
+        seen = np.bincount(place, minlength=COARSE.count)
+        assert expected.min() >= 20
+        assert ((seen - expected) ** 2 / expected).sum() < chi2.isf(1e-9, COARSE.count - 1)
+
+
 @pytest.mark.parametrize("scale", [1.0, 1.5, 10.0])
 @pytest.mark.parametrize("epsilon", ["0.2", "0.7", "3", "9", "15", "30"])
 def test_the_worst_number_is_found(epsilon: str, scale: float) -> None:
     """Against a fine grid, with few places, so that the rounding of places counts."""
     few = piecewise(Decimal(epsilon), 5)
     t = np.linspace(-1, 1, 20_001)
-    for channel in (few, Hybrid(few, duchi(Decimal(epsilon))), duchi(Decimal(epsilon)), laplace(Decimal(epsilon))):
+    others = duchi(Decimal(epsilon)), laplace(Decimal(epsilon)), COARSE
+    for channel in (few, Hybrid(few, duchi(Decimal(epsilon))), *others):
         seen = (scale * channel.second_moment(t) - t * t).max()
         assert seen <= channel.worst(scale) * (1 + 1e-12)
         assert channel.worst(scale) == pytest.approx(seen, rel=1e-6)

@@ -20,7 +20,10 @@ MEANS: list[dict[str, Any]] = [
     {**CENTRAL, "estimator": "algorithm-1"},
     {**CENTRAL, "estimator": "algorithm-3"},
     {**CENTRAL, "estimator": "median-of-means", "groups": 8},
-    *({**LOCAL, "estimator": "mean", "mechanism": name} for name in ("laplace", "duchi", "piecewise", "hybrid")),
+    *(
+        {**LOCAL, "estimator": "mean", "mechanism": name}
+        for name in ("laplace", "discrete-laplace", "duchi", "piecewise", "hybrid")
+    ),
     *({**LOCAL, "estimator": "mean", "mechanism": name} for name in ("duchi-cube", "duchi-ball", "gaussian")),
     *({**LOCAL, "estimator": "mean", "mechanism": name} for name in ("priv-unit", "priv-unit-gaussian")),
 ]
