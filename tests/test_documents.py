@@ -28,6 +28,7 @@ GUIDES = (
     "ATTACKS",
     "CHOICES",
     "DEFAULTS",
+    "DEPLOYMENT",
     "ESTIMATORS",
     "GLOSSARY",
     "HEAVY_DEFAULTS",
@@ -41,6 +42,7 @@ GUIDES = (
     "RECORDS",
     "REAL_STUDIES",
     "RUNTIMES",
+    "SCALE",
     "STUDIES",
 )
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(f"docs/{name}.md" for name in GUIDES))
