@@ -15,7 +15,7 @@ from client.signing import Keys
 from client.sources.record_table import RecordTable
 from client.sources.table import Table
 from client.table_file import TableFile
-from deploy import bundles
+from deploy import bundles, probe
 from deploy.ports import HOST, free_port
 from deploy.processes import QUIET, FlowerFailed, program
 from studies.flower import node_flags
@@ -85,6 +85,9 @@ def main(args: argparse.Namespace) -> int:
         if node is not None and not isinstance(node.source, SyntheticLabels):
             _check_source(node, node.source)
         stock = program("flower-supernode")
+        link = chosen.link
+        if why := probe.look(link.address, link.root_certificates, keyed=link.key is not None):
+            print(f"halftruth: {printable(why)}", file=sys.stderr)
     except NodeFileError as error:
         return _say(error, 2)
     except (ValueError, LedgerUnavailable, FlowerFailed) as error:
