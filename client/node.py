@@ -49,6 +49,17 @@ def keys_of(node_config: Config) -> Keys:
     return _keys(_items(node_config))
 
 
+def file_of(node_config: Config) -> "NodeFile | None":
+    """The node's file; None without one. Raises what `node_of` raises."""
+    return _file(node_config) if FILE in node_config else None
+
+
+def forget() -> None:
+    """Read all files again when they are needed next."""
+    for kept in (_keys, _node):
+        kept.cache_clear()
+
+
 @lru_cache(maxsize=MOST_NODES)
 def _keys(node_items: Items) -> Keys:
     node_config = dict(node_items)

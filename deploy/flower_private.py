@@ -13,6 +13,8 @@ from importlib import import_module, metadata
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from flwr.app import Context, Message
+
 VERSION = "1.42."
 LOOP = "flwr.supernode.start_client_internal"
 PARTS = {
@@ -95,19 +97,17 @@ def run_supernode(words: Sequence[str], hooks: Hooks) -> None:
     import_module("flwr.supernode.cli.flower_supernode").flower_supernode()
 
 
-def responder() -> Callable[[bytes], bytes]:
-    """What answers a question in a process of its own: the installed client, imported here and now."""
-    from client.app import app
-
+def opened(question: bytes) -> tuple[Message, Context]:
+    """What `Hooks.answer` is asked: a message, and the configurations of node and run."""
     serde, wire = import_module("flwr.common.serde"), import_module("flwr.proto.message_pb2")
+    size = HEAD + int.from_bytes(question[:HEAD], "big")
+    message = serde.message_from_proto(wire.Message.FromString(question[size:]))
+    return message, serde.context_from_proto(wire.Context.FromString(question[HEAD:size]))
 
-    def respond(question: bytes) -> bytes:
-        size = HEAD + int.from_bytes(question[:HEAD], "big")
-        context = serde.context_from_proto(wire.Context.FromString(question[HEAD:size]))
-        message = serde.message_from_proto(wire.Message.FromString(question[size:]))
-        return bytes(serde.message_to_proto(app(message, context)).SerializeToString())
 
-    return respond
+def closed(reply: Message) -> bytes:
+    """What `Hooks.answer` answers."""
+    return bytes(import_module("flwr.common.serde").message_to_proto(reply).SerializeToString())
 
 
 def _pause(seconds: float, hooks: Hooks) -> None:
