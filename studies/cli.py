@@ -25,6 +25,8 @@ examples:
   halftruth real data --only parties
   halftruth account studies/toml/heavy-mean.toml
   halftruth ledger show state/ledger.sqlite
+  halftruth up --nodes 4 --tls
+  halftruth server --host 0.0.0.0 --port 8443 --certs certs
   halftruth node --config node.toml
 
 exit codes: 0 done, 1 the run failed, 2 wrong use, 130 Ctrl-C, 143 ended"""
