@@ -46,11 +46,11 @@ class Hooks:
     """What a node does itself.
 
     `answer`: bytes of a reply to a question, within seconds; None where there is none. `accepts`: whether messages of a
-    bundle with this SHA-256 are answered. `idle`: let time pass, no message came. `busy`: one came.
+    bundle with this SHA-256 and these bytes are answered. `idle`: let time pass, no message came. `busy`: one came.
     """
 
     answer: Callable[[bytes, float], bytes | None]
-    accepts: Callable[[str], bool]
+    accepts: Callable[[str, bytes], bool]
     idle: Callable[[], None]
     busy: Callable[[], None]
 
@@ -118,7 +118,7 @@ def _pause(seconds: float, hooks: Hooks) -> None:
 
 def _good(fab: Any, hooks: Hooks) -> bool:
     computed = hashlib.sha256(fab.content).hexdigest()  # whatever the server says that it is
-    return bool(computed == fab.hash_str) and hooks.accepts(computed)
+    return bool(computed == fab.hash_str) and hooks.accepts(computed, fab.content)
 
 
 def _pull(loop: ModuleType, pull: Callable[..., int | None], hooks: Hooks, named: dict[str, Any]) -> int | None:

@@ -8,8 +8,9 @@ from dataclasses import MISSING, fields
 from importlib import metadata
 from pathlib import Path
 
+from deploy.skew import own_version
 from protocol.runconfig import LET_THROUGH, RunConfig, Scalar
-from protocol.version import DISTRIBUTION, version
+from protocol.version import DISTRIBUTION
 
 PACKAGES = ("client", "protocol", "server")
 RECIPE = """\
@@ -46,7 +47,7 @@ def stage(folder: Path) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
     shutil.copyfile(_licence(), folder / "LICENSE")
-    recipe = RECIPE.format(name=DISTRIBUTION, version=version() if version() != "unknown" else "0.0.0")
+    recipe = RECIPE.format(name=DISTRIBUTION, version=own_version())
     (folder / "pyproject.toml").write_text(recipe + toml(declared()), encoding="utf-8")
     return folder
 

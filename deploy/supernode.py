@@ -17,11 +17,13 @@ from typing import NoReturn
 
 from deploy import flower_private
 from deploy.frames import Gone, receive, send
+from deploy.skew import own_version, version_of
 
 SHORTEST, LONGEST, GROWTH = 0.1, 3.0, 1.3  # seconds between two looks for a message: short after one, then longer
 STARTS, SPAN = 5, 60.0  # an executor is started so many times in so many seconds, and not more often
 MARGIN = 10.0  # seconds that an executor may take beyond those of its child
 LONGEST_ANSWER = 3600.0  # a server says how long it waits, but no node waits for ever
+KEY, HINT = "--auth-supernode-private-key", "is its key registered (halftruth keys register), and not revoked?"
 EXECUTOR = (sys.executable, "-P", "-m", "deploy.executor")
 
 
@@ -122,8 +124,8 @@ def _run(pins: frozenset[str], words: Sequence[str]) -> NoReturn:
         executor.keep()
         pace.idle()
 
-    def accepts(sha256: str) -> bool:
-        return not pins or sha256 in pins
+    def accepts(sha256: str, bundle: bytes) -> bool:
+        return (not pins or sha256 in pins) and _has_our_version(bundle)
 
     executor.keep()
     code = 1
@@ -132,12 +134,24 @@ def _run(pins: frozenset[str], words: Sequence[str]) -> NoReturn:
         print("the connection to the SuperLink is lost for good", file=sys.stderr)
     except SystemExit as asked:
         code = asked.code if isinstance(asked.code, int) else 1
+        if code and KEY in words:
+            print(f"halftruth: the server lets this node not come: {HINT}", file=sys.stderr)
     except Exception:
         traceback.print_exc()
     executor.end()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # Flower's server of the node's own port is a thread that would stay
+
+
+def _has_our_version(bundle: bytes) -> bool:
+    """Whether server and node are of one version: others may mean other things by the same words."""
+    theirs, ours = version_of(bundle), own_version()
+    if theirs != ours:
+        print(
+            f"halftruth: refused: the server runs version {theirs!r}, this node {ours!r}", file=sys.stderr, flush=True
+        )
+    return theirs == ours
 
 
 if __name__ == "__main__":

@@ -101,8 +101,9 @@ def _printed(link: SuperLink, run: str, clock: "_Clock") -> Iterator[str]:
 
 def _read(child: "subprocess.Popen[str]", arrived: "queue.Queue[str | None]") -> None:
     assert child.stdout is not None
-    for line in child.stdout:
-        arrived.put(line)
+    with child.stdout:
+        for line in child.stdout:
+            arrived.put(line)
     arrived.put(None)
 
 

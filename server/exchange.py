@@ -31,7 +31,7 @@ ERRORS = {
     3: "the task was not there any more",
     4: "the reply was not there any more",
     5: "the node is gone",
-    7: "it does not accept the bundle of code",
+    7: "it does not accept the bundle of code: another version of halftruth, or one that its policy does not pin",
     8: "its process died",
 }
 _log = logging.getLogger("flwr.halftruth")  # below Flower's logger, whose lines reach whoever reads the run's log
@@ -147,9 +147,9 @@ class Exchange:
                 self._take(letter, round)
             if self.strict:
                 self._ask_again(round)
-            if not letters:
+            if self._open(round):  # also after some letters: each look costs as much as a letter
                 self.clock.sleep(pause)
-                pause = min(LONGEST, pause * GROWTH)
+                pause = SHORTEST if letters else min(LONGEST, pause * GROWTH)
         self._close(round)
         named = {identity(task): task for task in tasks}
         replies = {node: self._checked(node, round.answers[node], named) for node in sorted(round.answers)}

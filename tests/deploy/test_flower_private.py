@@ -1,14 +1,18 @@
 """Flower's private parts: the installed one fits, another is told, and then a node keeps its word."""
 
+import io
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from deploy import flower_private, supernode
+from deploy import flower_private, skew, supernode
+from deploy.skew import own_version
+from protocol.version import DISTRIBUTION
 
 ROOT = Path(__file__).parents[2]
 PIN = "ab" * 32
@@ -64,12 +68,40 @@ def test_a_node_is_imported_without_what_it_does_not_need() -> None:
     assert not {"client", "protocol", "server", "studies"} & set(done.stdout.split())
 
 
-@pytest.mark.parametrize(("pins", "good"), [((), True), ((PIN,), True), (("cd" * 32,), False)])
-def test_pins_decide(monkeypatch: pytest.MonkeyPatch, pins: tuple[str, ...], good: bool) -> None:
-    asked: list[Callable[[str], bool]] = []
+def test_there_is_one_name_of_this_distribution() -> None:
+    assert skew.DISTRIBUTION == DISTRIBUTION
+
+
+def bundle(version: str) -> bytes:
+    """The least that says a version."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
+        file.writestr("pyproject.toml", f'[project]\nversion = "{version}"\n')
+    return packed.getvalue()
+
+
+OURS = bundle(own_version())
+
+
+@pytest.mark.parametrize(
+    ("pins", "content", "good"),
+    [
+        ((), OURS, True),
+        ((PIN,), OURS, True),
+        (("cd" * 32,), OURS, False),
+        ((), bundle("99.0.0"), False),
+        ((PIN,), bundle("99.0.0"), False),
+        ((), b"no archive", False),
+        ((), bundle('1"'), False),
+    ],
+)
+def test_pins_and_versions_decide(
+    monkeypatch: pytest.MonkeyPatch, pins: tuple[str, ...], content: bytes, good: bool
+) -> None:
+    asked: list[Callable[[str, bytes], bool]] = []
     monkeypatch.setattr(supernode.Executor, "keep", lambda executor: None)
     monkeypatch.setattr(os, "_exit", lambda code: sys.exit(code))
     monkeypatch.setattr(flower_private, "run_supernode", lambda words, hooks: asked.append(hooks.accepts))
     with pytest.raises(SystemExit):
         supernode.main([word for pin in pins for word in ("--pin", pin)] + ["--"])
-    assert asked[0](PIN) is good
+    assert asked[0](PIN, content) is good
