@@ -80,6 +80,7 @@ class Keeper:
         """Start again what dies, for ever."""
         while True:
             self._revive()
+            self.processes.guard()
             time.sleep(GLANCE)
 
     def _start_superlink(self, state: State) -> SuperLink:

@@ -89,6 +89,15 @@ class Processes:
         """A child that may end, or that has ended and is started anew."""
         self._children.pop(name).wait()
 
+    def guard(self) -> None:
+        """Have a guardian again where it was killed."""
+        if self._guardian.poll() is not None:
+            with suppress(BrokenPipeError):
+                self._guardian.communicate()
+            self._guardian = _guardian(self.home)
+            for child in self._children.values():
+                self._tell_guardian(child.pid)
+
     def ready(self, name: str, port: int) -> bool:
         """Whether a child itself listens on a port: another program there does not count."""
         return listens(self._children[name].pid, port)
@@ -120,20 +129,23 @@ def private_home(logs: Path) -> Iterator[Processes]:
     """
     with raised():
         home = Path(tempfile.mkdtemp(prefix="halftruth-", dir=_roof())).resolve()
-        guardian = subprocess.Popen(
-            [sys.executable, "-I", "-S", ending.__file__, str(home)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            text=True,
-        )
-        processes = Processes(home, logs, guardian)
+        processes = Processes(home, logs, _guardian(home))
         try:
             (home / "tmp").mkdir()
             yield processes
         finally:
             processes.end()
+
+
+def _guardian(home: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", ending.__file__, str(home)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        text=True,
+    )
 
 
 def program(name: str) -> str:
