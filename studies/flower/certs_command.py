@@ -38,4 +38,6 @@ def main(args: argparse.Namespace) -> int:
     found, made = ensure(Path(args.folder), tuple(args.host), days=args.days, renew=args.renew)
     print(f"{'Made' if CERTIFICATE in made else 'Kept'}: {found.certificate}, for {', '.join(found.hosts)}")
     print(f"Valid until {found.until:%Y-%m-%d}. For nodes: {found.authority}")
+    if args.renew:
+        print("A server that runs serves the old one until it is started again")
     return 0
