@@ -81,6 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--state", metavar="DIR", help="folder of the curator's ledger (the user's state folder)")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    _add_record_arguments(parser)
+
+
+def _add_record_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("records")
     group.add_argument(
         "--threshold", metavar="B", help="bound of a coordinate of what is sent, known beforehand (as split)"

@@ -15,13 +15,10 @@ from protocol.codec import encode_task
 from protocol.decimals import canonical
 from protocol.failure import RunFailed
 from protocol.record_arms import RECORD_ESTIMATORS
-from protocol.store import FeatureStore
 from protocol.strict import StudyError
-from protocol.study import Study, cells
+from protocol.study import Study
 from protocol.trust import Trust
-from server.evidence import Server
 from server.listening import RoundFailed
-from server.record_rounds import opening
 from server.release_file import LedgerError
 from studies.federate import OF_LABELS, where_of
 from studies.federate.caps import advice
@@ -31,7 +28,7 @@ from studies.fit.request import AUTO, NONE
 from studies.fit.state import CURATOR
 from studies.own_flags import refuse_flags
 from studies.records import read_request
-from studies.records.play import Estimated, study_of
+from studies.records.play import Estimated, first_tasks, study_of
 from studies.records.request import Request
 from studies.records.show import as_json, show
 from studies.records.told import accuracy
@@ -43,6 +40,13 @@ MOVING = ("recentred-mean", "two-phase", "votes")  # later rounds are bounded el
 
 def main(args: argparse.Namespace) -> int:
     """Run `halftruth federate` about records: exit code 0 done, 1 no estimate; StudyError is wrong use."""
+    try:
+        return _run(args)
+    except StudyError as error:
+        raise in_flags(error) from None
+
+
+def _run(args: argparse.Namespace) -> int:
     split = read_record_split(Path(args.server))
     request = read_terms(args, split)
     study = study_of(request, split.facts, split.seed or 0)
@@ -85,10 +89,7 @@ def read_terms(args: argparse.Namespace, split: RecordSplit) -> Request:
     seed = None if split.seed is None else str(split.seed)
     coins = {"public_data": seed is not None, "coins": "os" if seed is None else "addressed", "seed": seed}
     named = vars(args) | agreed | coins | {"model": split.facts.model} | _bounds(args, split)
-    try:
-        request = read_request(argparse.Namespace(**named), split.facts)
-    except StudyError as error:
-        raise in_flags(error) from None
+    request = read_request(argparse.Namespace(**named), split.facts)
     if request.arm.trust is Trust.CENTRAL and request.arm.get("aggregate") == TRIMMED and not split.central_rows:
         raise StudyError(f"--aggregate {TRIMMED}: nodes of this split show no rows to a curator: --central-rows there")
     return request
@@ -140,8 +141,7 @@ def _bounds(args: argparse.Namespace, split: RecordSplit) -> dict[str, Any]:
 
 def _accuracy(study: Study) -> str | None:
     """Bounds and noise of the first round, where later ones have the same. Raises StudyError where none can start."""
-    (cell,), (arm,) = cells(study), study.arms
-    tasks = opening(study, cell, Server(FeatureStore(None), study.seed, None))
+    tasks, (arm,) = first_tasks(study), study.arms
     if arm.estimator in MOVING or arm.get("threshold") == "adaptive":
         return None
     return accuracy(encode_task(task) for task in tasks)

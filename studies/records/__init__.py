@@ -105,7 +105,8 @@ def _run(args: argparse.Namespace) -> int:
     from studies.fit.state import LEDGER
     from studies.holder_file import new_ledger
     from studies.records.columns import described, read_file
-    from studies.records.play import begin, estimate
+    from studies.records.facts import facts_of
+    from studies.records.play import estimate, first_tasks, study_of
     from studies.records.show import as_json, show
 
     table = read_file(args)
@@ -117,7 +118,7 @@ def _run(args: argparse.Namespace) -> int:
             "it the ledger cannot know who paid. A file without one can be --trust clear, or --unit holder"
         )
     if request.budgeted:
-        begin(request, table)
+        first_tasks(study_of(request, facts_of(table)))
     try:
         if request.budgeted and (note := new_ledger(request.state / LEDGER, "folder")):
             print(printable(note), file=sys.stderr)

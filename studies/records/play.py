@@ -1,7 +1,7 @@
 """A file's records cross the border as in a study: one node, one server, and an algorithm of rounds."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,11 +12,14 @@ from client.ledger_view import read_entries
 from client.policy import Policy
 from client.sources.record_table import RecordTable
 from protocol.aggregates import TRIMMED
+from protocol.messages import Task
 from protocol.privacy import Unit
 from protocol.record_law import RecordLaw
-from protocol.study import Cell, Grid, Study
+from protocol.store import FeatureStore
+from protocol.study import Cell, Grid, Study, cells
 from server.evidence import Server
 from server.outcome import Outcome
+from server.record_rounds import opening
 from server.rounds import play
 from studies.fit.state import note_records
 from studies.own_room import own_room
@@ -64,22 +67,10 @@ def estimate(request: Request, table: RecordTable) -> Estimated:
     return Estimated(request, facts, outcome, warnings, accuracy(sent), table, charged)
 
 
-class _Begun(Exception):
-    """Nobody is asked: that an algorithm would ask is all that was to be known."""
-
-
-def begin(request: Request, table: RecordTable) -> None:
-    """Let the algorithm make its first tasks, in a room that is gone afterwards: nothing is kept, nobody asked.
-
-    Raises StudyError where it cannot begin.
-    """
-
-    def nobody(raws: list[bytes]) -> list[bytes]:
-        raise _Begun
-
-    with _parts(request, table, None) as (_, _, server), suppress(_Begun):
-        facts = facts_of(table)
-        next(iter(play(study_of(request, facts), Cell(facts.rows, 0, 1), nobody, server)))
+def first_tasks(study: Study) -> list[Task]:
+    """What a study of one cell asks first: nothing is kept, nobody asked. Raises StudyError where it cannot begin."""
+    (cell,) = cells(study)
+    return opening(study, cell, Server(FeatureStore(None), study.seed))
 
 
 def study_of(request: Request, facts: RecordFacts, seed: int = 0) -> Study:
