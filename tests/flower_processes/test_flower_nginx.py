@@ -232,8 +232,7 @@ def federation(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def test_a_study_through_the_proxy_has_the_bits_of_one_process(
     federation: Federation, command: Callable[..., Any], reference: pa.Table
 ) -> None:
-    where = ("--on", "deployment", "--clients", str(NODES), "--superlink", "private")
-    run = command(*where, FLWR_HOME=str(federation.inner))
+    run = command("--on", "deployment", "--federation", str(federation.state))
     code, said = run.end()
     assert code == 0, said
     assert pq.read_table(run.out / "results.parquet").drop_columns("runtime").equals(reference)
