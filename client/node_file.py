@@ -157,8 +157,11 @@ def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
     policy = Policy.parse(top["policy"], also=PINS)
     executor = strict.text(head.get("executor", EXECUTORS[0]), "[node] executor", EXECUTORS)
     bundles = _bundles(top["policy"])
-    if bundles and executor == "stock":
-        raise StudyError('[node] executor: expected "warm" with [policy] bundles: the stock one unpacks before it asks')
+    for pin in PINS:
+        if pin in top["policy"] and executor == "stock":
+            raise StudyError(
+                f'[node] executor: expected "warm" with [policy] {pin}: the stock one runs what a server ships'
+            )
     link = _superlink(top["superlink"], path.parent) if "superlink" in top else None
     if isinstance(source, RecordFile):
         source.check(policy, trusts_named="trust" in top["policy"])

@@ -168,6 +168,7 @@ def test_code_is_pinned_by_its_hash(tmp_path: Path) -> None:
     [
         ('executor = "cold"', "", r"executor: expected one of \['stock', 'warm'\]"),
         ('executor = "stock"', f'bundles = ["{"ab" * 32}"]', r"expected \"warm\" with \[policy\] bundles"),
+        ('executor = "stock"', 'server_key = "server.pub"', r"expected \"warm\" with \[policy\] server_key"),
         ("", 'bundles = ["abc"]', "expected 64 hexadecimal digits"),
         ("", "bundles = []", "non-empty list"),
         ("", "server_key = 3", r"\[policy\] server_key: expected a non-empty string"),
