@@ -9,7 +9,7 @@ import pytest
 
 from protocol.aggregates import AGGREGATES
 from protocol.record_arms import LOOKING, RECORD_ESTIMATORS
-from studies.flower.measure import measure
+from studies.flower.measured import Setting, Work, measure
 from studies.load import build
 
 MOMENT = "tail = 0.5, moment = 16"
@@ -90,9 +90,11 @@ def test_the_same_bits(expect_bits: Callable[[str, str, int], None], study: str,
 
 
 @pytest.mark.slow
-def test_rounds_of_private_convex_optimisation_are_measured() -> None:
-    """Three of them; docs/RUNTIMES.md has twenty."""
-    found = measure(clients=2, rounds=3, records=2_000, dimension=20)
-    assert len(found.rounds) == 3 and (found.wall > 0).all() and found.cpu.sum() > 1
-    assert found.by_program()["flower-superlink"] > 0
+@pytest.mark.parametrize(("executor", "careful"), [("stock", True), ("warm", True), ("warm", False)])
+def test_rounds_of_private_convex_optimisation_are_measured(executor: str, careful: bool) -> None:
+    """Three of them; docs/RUNTIMES.md has more."""
+    found, idle = measure(Setting(executor, careful), Work(clients=2, rounds=3, records=2_000, dimension=20), idle=2.0)
+    assert len(found.rounds) == 3 and (found.wall > 0).all() and found.cpu.sum() > 0.3 and idle > 0
+    assert found.by_program()["SuperLink"] > 0
+    assert {"SuperLink", "SuperNodes"} <= set(found.growth())
     assert "1 task, " in found.rounds[-1][1]
