@@ -8,7 +8,7 @@ from protocol.trust import Trust
 # What a trusted curator does with bounded contributions, and the parameters beside epsilon, delta and the bound.
 _SELECTED = frozenset({"sparsity", "step", "split"})
 _ADAPTIVE = frozenset({"counted", "first", "quantile", "rate"})
-_COMBINED = frozenset({"groups", "trim"})  # of what is made of several sums, or of rows, before noise
+_COMBINED = frozenset({"batch", "groups", "trim"})  # of what is made of several sums, or of rows, before noise
 EXCEEDANCES = "exceedances"  # counts on a grid, for a private choice of a threshold: asked beside an arm's mechanism
 RECORD_CENTRAL: dict[str, frozenset[str]] = {
     "gaussian": _ADAPTIVE | _COMBINED,

@@ -154,9 +154,14 @@ def printed_bound(room: Room, n: int, groups: int, rounds: int = 1) -> Bounded:
 def group_sums(
     room: Room, cut: list[range], how: Bounded, theta: Floats | None, round: int
 ) -> Generator[list[Task], list[Heard], list[Heard]]:
-    """Exact sums of groups, which only a curator sees; tasks say of how many groups the median will be."""
-    count = Decimal(len(cut))
-    return (yield [room.task(how, theta=theta, round=round, rows=part, groups=count) for part in cut])
+    """Exact sums of groups, which only a curator sees; tasks say of how many groups the median will be.
+
+    Where these are a batch of the rows, also of how many rows: two batches can begin with the same group, and a row of
+    it is in two medians, for which it has to pay one by one.
+    """
+    more, rows = {"groups": Decimal(len(cut))}, cut[-1].stop - cut[0].start
+    more |= {} if rows == room.n else {"batch": Decimal(rows)}
+    return (yield [room.task(how, theta=theta, round=round, rows=part, **more) for part in cut])
 
 
 def noisy_median(room: Room, heard: list[Heard]) -> Floats:

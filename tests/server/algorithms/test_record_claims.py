@@ -1,5 +1,6 @@
 """Claims of algorithms about records on the path that is executed: who is asked, what is released, what it costs."""
 
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -42,13 +43,13 @@ CHOOSING: list[dict[str, Any]] = [
 ]
 
 
-def study(arm: dict[str, Any]) -> Loaded:
+def study(*arms: dict[str, Any]) -> Loaded:
     content = {
         "study": {"name": "claims", "seed": 3, "repetitions": 1},
         "problem": {"kind": "records", "model": "mean", "dimension": 2, "bound": 50},
         "records": {"features": "pareto(1.6)", "tail": Decimal("0.5"), "moment": 16},
         "grid": {"n": [N], "epsilon": [Decimal(1)], "delta": [Decimal("1e-5")]},
-        "arm": [{"trust": "central"} | arm],
+        "arm": [{"trust": "central"} | arm for arm in arms],
     }
     return build(content, Path())
 
@@ -102,6 +103,29 @@ def test_who_answers_again_changes_nothing(arm: dict[str, Any]) -> None:
             (outcome,) = play_records(loaded.study, Cell(N, 0, 1), asked.ask, server, quorum)
             found.append(outcome.theta.tobytes())
     assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize(
+    "arms",
+    [
+        [{"estimator": "algorithm-2-strong", "rounds": rounds, "threshold": 5} for rounds in (4, 5)],
+        [{"estimator": "algorithm-3", "groups": groups, "threshold": 5} for groups in (5, 10)],
+        [{"estimator": "hard-thresholding", **SPARSE, "split": split} for split in (Decimal("0.3"), Decimal("0.4"))],
+        [{"estimator": "mean", "threshold": "private"} | more for more in ({}, {"choice_weight": "none"})],
+        [
+            {"estimator": "mean", "aggregate": "trimmed-mean", "threshold": 5, "trim": trim}
+            for trim in (Decimal("0.1"), Decimal("0.101"))
+        ],
+    ],
+    ids=str,
+)
+def test_what_rows_paid_for_once_is_in_one_release(arms: list[dict[str, Any]], tmp_path: Path) -> None:
+    """Arms of one study share tasks where these are the same: then what is made of them has to be one release too."""
+    with ReleaseLedger(tmp_path / "curator.sqlite") as ledger:
+        played(study(*arms), ledger)
+    entries = read_releases(tmp_path / "curator.sqlite")
+    used = Counter(report for one in entries for report in one.request.accepted)
+    assert len(entries) > 1 and set(used.values()) == {1}
 
 
 T = {"rounds": 3, "step": Decimal("0.5")}
