@@ -46,13 +46,15 @@ class Hooks:
     """What a node does itself.
 
     `answer`: bytes of a reply to a question, within seconds; None where there is none. `accepts`: whether messages of a
-    bundle with this SHA-256 and these bytes are answered. `idle`: let time pass, no message came. `busy`: one came.
+    bundle with this SHA-256 are answered. `idle`: let time pass, no message came. `came`, `answered`: one did, and was
+    answered.
     """
 
     answer: Callable[[bytes, float], bytes | None]
     accepts: Callable[[str, bytes], bool]
     idle: Callable[[], None]
-    busy: Callable[[], None]
+    came: Callable[[], None]
+    answered: Callable[[], None]
 
 
 class NoReply(Exception):
@@ -158,6 +160,7 @@ def _licensed(get_fab: Callable[..., Any]) -> Callable[..., Any]:
 def _push(loop: ModuleType, push: Callable[..., None], hooks: Hooks, named: dict[str, Any]) -> None:
     """Answer what was pulled, then Flower's own, which sends all replies that there are."""
     state, store = named["state"], named["object_store"]
+    hooks.came()
     for message in state.get_messages_legacy(is_reply=False):
         name = message.metadata.message_id
         state.record_message_processing_start(name)
@@ -167,7 +170,7 @@ def _push(loop: ModuleType, push: Callable[..., None], hooks: Hooks, named: dict
         push(**named)
     except NoReply:
         loop.log(loop.ERROR, "A message came twice, and is not answered again.")
-    hooks.busy()
+    hooks.answered()
 
 
 def _reply(loop: ModuleType, message: Any, state: Any, store: Any, hooks: Hooks) -> Any:

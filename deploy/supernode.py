@@ -21,6 +21,7 @@ from deploy.skew import own_version, version_of
 
 SHORTEST, LONGEST, GROWTH = 0.1, 3.0, 1.3  # seconds between two looks for a message: short after one, then longer
 STARTS, SPAN = 5, 60.0  # an executor is started so many times in so many seconds, and not more often
+RECENT, MOST_OF = 5, 0.6
 MARGIN = 10.0  # seconds that an executor may take beyond those of its child
 LONGEST_ANSWER = 3600.0  # a server says how long it waits, but no node waits for ever
 KEY, HINT = "--auth-supernode-private-key", "is its key registered (halftruth keys register), and not revoked?"
@@ -29,19 +30,33 @@ EXECUTOR = (sys.executable, "-P", "-m", "deploy.executor")
 
 @dataclass
 class Pace:
-    """How long to wait without a message: little after one, then longer and longer."""
+    """How long to wait without a message: most of the shortest of recent spans between two, then little, then more.
+
+    The shortest and not the average, which would hold on to spans that waiting itself has made long.
+    """
 
     sleep: Callable[[float], None] = time.sleep
+    now: Callable[[], float] = time.monotonic
     next: float = SHORTEST
+    _spans: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _since: float | None = None
+    _looked: bool = True
 
     def idle(self) -> None:
         """Let time pass."""
         self.sleep(self.next)
-        self.next = min(LONGEST, self.next * GROWTH)
+        self.next = min(LONGEST, self.next * GROWTH) if self._looked else SHORTEST
+        self._looked = True
 
-    def busy(self) -> None:
-        """A message came: the next one may be near."""
-        self.next = SHORTEST
+    def came(self) -> None:
+        """A message came."""
+        if self._since is not None:
+            self._spans.append(self.now() - self._since)
+
+    def answered(self) -> None:
+        """It was answered: the next one may be near."""
+        self._since, self._looked = self.now(), False
+        self.next = min(LONGEST, max(SHORTEST, MOST_OF * min(self._spans, default=0.0)))
 
 
 @dataclass
@@ -130,7 +145,7 @@ def _run(pins: frozenset[str], words: Sequence[str]) -> NoReturn:
     executor.keep()
     code = 1
     try:
-        flower_private.run_supernode(words, flower_private.Hooks(executor.ask, accepts, idle, pace.busy))
+        flower_private.run_supernode(words, flower_private.Hooks(executor.ask, accepts, idle, pace.came, pace.answered))
         print("the connection to the SuperLink is lost for good", file=sys.stderr)
     except SystemExit as asked:
         code = asked.code if isinstance(asked.code, int) else 1

@@ -118,15 +118,47 @@ def test_an_executor_ends_when_its_node_is_gone(executor: Executors) -> None:
     assert process.wait(timeout=60) == 0
 
 
+class Clock:
+    """Time that passes by sleeping only."""
+
+    def __init__(self) -> None:
+        self.time, self.slept = 0.0, list[float]()
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+        self.slept.append(seconds)
+
+
 def test_pauses_grow_without_messages_and_are_short_after_one() -> None:
-    slept: list[float] = []
-    pace = Pace(slept.append)
+    clock = Clock()
+    pace = Pace(clock.sleep, lambda: clock.time)
     for _ in range(20):
         pace.idle()
-    assert slept[0] == SHORTEST
-    assert slept[-1] == LONGEST
-    assert sorted(slept) == slept
-    assert sum(slept[:14]) < 15, "a quarter of a minute after a message it is looked for every three seconds"
-    pace.busy()
+    assert clock.slept[0] == SHORTEST
+    assert clock.slept[-1] == LONGEST
+    assert sorted(clock.slept) == clock.slept
+    assert sum(clock.slept[:14]) < 15, "a quarter of a minute after a message it is looked for every three seconds"
+    pace.came()
+    pace.answered()
     pace.idle()
-    assert slept[-1] == SHORTEST
+    assert clock.slept[-1] == SHORTEST
+
+
+def looks(pace: Pace, clock: Clock, span: float) -> tuple[int, float]:
+    """How often a message was looked for that came `span` seconds after the last answer, and how late it was found."""
+    pace.answered()
+    came, before = clock.time + span, len(clock.slept)
+    while clock.time < came:
+        pace.idle()
+    pace.came()
+    return len(clock.slept) - before, clock.time - came
+
+
+def test_a_regular_pace_is_learned_and_a_faster_one_as_well() -> None:
+    clock = Clock()
+    pace = Pace(clock.sleep, lambda: clock.time)
+    first, *later = [looks(pace, clock, 2.0) for _ in range(5)]
+    assert all(often < first[0] and late <= 0.6 for often, late in later)
+    faster = [looks(pace, clock, 0.3) for _ in range(8)]
+    assert faster[-1][1] < 0.2, "long pauses of the past are not held on to"
+    assert all(late <= LONGEST for _, late in faster)
