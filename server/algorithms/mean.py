@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 
@@ -92,7 +93,7 @@ def median_of_means(room: Room) -> Steps:
 
     A row is in one group, so all releases together cost what one does, and the median is free. The noise of the result
     is 1.25 sqrt(m) / m of what Algorithm 3 adds. `groups` is 2f + 2 where f holders lie, an even number. In clear there
-    is no noise. Groups of which nobody answered are left out.
+    is no noise. Groups of which nobody answered are left out, but where that is what a claim hides: 0 and noise then.
 
     Guarantee: (epsilon, delta) by parallel composition; unit and neighbours as `mean`.
     Source: derived, see docs/HEAVY_TAILS.md.
@@ -107,7 +108,7 @@ def median_of_means(room: Room) -> Steps:
         return found(-medians(means))
     how = central_bound(room, min(map(len, cut)))
     heard = yield [room.task(how, rows=part) for part in cut]
-    means = np.stack([room.means(each) for each in heard if len(each.collected.rows)])
+    means = np.stack([room.means(each) for each in heard if room.counts(each)])
     return found(-medians(means))
 
 
@@ -159,7 +160,8 @@ def group_sums(
     Where these are a batch of the rows, also of how many rows: two batches can begin with the same group, and a row of
     it is in two medians, for which it has to pay one by one.
     """
-    more, rows = {"groups": Decimal(len(cut))}, cut[-1].stop - cut[0].start
+    rows = cut[-1].stop - cut[0].start
+    more: dict[str, Any] = {"groups": Decimal(len(cut))}
     more |= {} if rows == room.n else {"batch": Decimal(rows)}
     return (yield [room.task(how, theta=theta, round=round, rows=part, **more) for part in cut])
 

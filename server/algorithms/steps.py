@@ -13,7 +13,7 @@ from protocol.arms import Arm
 from protocol.decimals import decimal
 from protocol.messages import Mechanism, Runs, Task
 from protocol.privacy import Unit
-from protocol.record_terms import ADDED, L2, ROWS, TRUNCATE, Bounded, squared_sensitivity, sum_exponent
+from protocol.record_terms import ADDED, L2, ROWS, TRUNCATE, Bounded, squared_sensitivity, sum_exponent, width
 from protocol.strict import StudyError
 from protocol.study import Cell, Study
 from protocol.trust import Trust
@@ -143,13 +143,17 @@ class Room:
         parameters |= {"truncate": Decimal(1)} if how.shape == TRUNCATE else {}
         return Mechanism.of(self.arm.mechanism, **parameters)
 
+    def counts(self, heard: Heard) -> bool:
+        """Whether an answer can be made use of: somebody's, or nobody's where a claim hides whether there is a row."""
+        return len(heard.collected.rows) > 0 or self.unit in ADDED.values()
+
     def means(self, heard: Heard) -> Floats:
         """Mean contributions of those who answered, as the trust model lets them be known: (repetitions, d).
 
         Noisy in the central model: the committed sum divided by how many are in it. Of randomised or clear values
-        otherwise, in one order of addition. Raises RoundFailed where nobody answered.
+        otherwise, in one order of addition. Raises RoundFailed where nobody `counts`.
         """
-        if not len(heard.collected.rows):
+        if not self.counts(heard):
             raise nobody(heard.task, heard.collected)
         if heard.task.trust is Trust.CENTRAL:
             return np.stack([self._mean(heard, index) for index in range(self.cell.repetitions)])
@@ -222,8 +226,9 @@ class Room:
     def _mean(self, heard: Heard, index: int) -> Floats:
         """The mean of a repetition by its noisy sum."""
         task, collected = heard.task, heard.collected
-        assert collected.sums is not None and task.exponent is not None
-        exact = [int(value) for value in np.ldexp(collected.sums[index], -task.exponent)]
+        assert task.exponent is not None
+        sums = np.zeros(width(task)) if collected.sums is None else collected.sums[index]
+        exact = [int(value) for value in np.ldexp(sums, -task.exponent)]
         total, count = self.released([heard], index, exact, task.exponent, len(collected.rows))
         # The divisor does not tell how many there are where that is what a claim hides.
         return total / (asked_rows(task) if task.unit in ADDED.values() else count)

@@ -203,3 +203,17 @@ def test_an_outcome_tells_how_many_are_missing_only_where_that_is_public(neighbo
     fewer = replace(room, nodes=room.nodes[1:])
     (outcome,) = play_records(loaded.study, Cell(N, 0, 1), fewer.ask, fewer.server, quorum)
     assert any("missing" in warning for warning in outcome.warnings) is told
+
+
+@pytest.mark.parametrize(("neighbours", "releases"), [("replace", 2), ("add-remove", 3)])
+def test_a_group_of_nobody_is_noise_where_a_claim_hides_whether_there_is_a_row(
+    neighbours: str, releases: int, tmp_path: Path
+) -> None:
+    """Left out, it would tell that its one row is not there: a median of fewer groups."""
+    loaded = study({"estimator": "median-of-means", "groups": 3, "neighbours": neighbours})
+    room = in_process(loaded.study, loaded.theta, 3)
+    fewer = replace(room, nodes=room.nodes[1:])
+    with ReleaseLedger(tmp_path / "curator.sqlite") as ledger:
+        server = replace(fewer.server, curator=LiveCurator(ledger))
+        list(play_records(loaded.study, Cell(N, 0, 1), fewer.ask, server, quorum))
+    assert len(read_releases(tmp_path / "curator.sqlite")) == releases
