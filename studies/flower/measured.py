@@ -25,7 +25,8 @@ from studies.flower.looks import Look, Measured, watched
 from studies.load import Loaded, load
 
 PATIENCE = 1800.0  # seconds for a round
-COMING = 300.0  # seconds until all nodes are there
+COMING = 600.0  # seconds until all nodes are there
+ASKING = 3.0  # seconds between two questions for the nodes, each of which starts a program
 STUDY = """
 study = {{ name = "private-sco", seed = 20226, repetitions = 1 }}
 problem = {{ kind = "records", model = "linear", dimension = {dimension}, theta = {theta}, bound = 2 }}
@@ -37,7 +38,7 @@ arm = [{{ trust = "central", estimator = "descent", rounds = {rounds}, step = 0.
 
 @dataclass(frozen=True)
 class Setting:
-    """`executor` "stock" or "warm"; `careful`: TLS, node keys, a server's key, signed reports, and a pin where warm."""
+    """`executor` "stock" or "warm"; `careful`: TLS, node keys, signed reports and tasks, and pins, which stock excludes."""
 
     executor: str
     careful: bool
@@ -116,7 +117,7 @@ class _Federation:
             self.processes.check()
             if time.monotonic() > deadline:
                 raise FlowerFailed(f"expected {clients} nodes within {COMING:g} seconds")
-            time.sleep(1.0)
+            time.sleep(ASKING)
 
     def play(self, work: Work) -> list[tuple[float, str]]:
         """Run the study; when each round was answered, and what was said of it."""
@@ -157,8 +158,8 @@ class _Federation:
         text = text.replace("[node]\n", f'[node]\nexecutor = "{self.setting.executor}"\n')
         flags = ["--superlink", address]
         if certs is not None:
-            mine = f'server_key = "{self.state.server_key}.pub"\n' + (f'bundles = ["{pin}"]\n' if pin else "")
-            text = text.replace("[policy]\n", "[policy]\n" + mine)
+            mine = f'[policy]\nserver_key = "{self.state.server_key}.pub"\nbundles = ["{pin}"]\n'
+            text = text.replace("[policy]\n", mine) if pin else text
             flags += ["--certs", str(certs.authority), "--key", str(self.state.keys / name)]
         file = self.processes.home / f"{name}.toml"
         file.write_text(text, encoding="utf-8")
