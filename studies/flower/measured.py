@@ -38,7 +38,7 @@ arm = [{{ trust = "central", estimator = "descent", rounds = {rounds}, step = 0.
 
 @dataclass(frozen=True)
 class Setting:
-    """`executor` "stock" or "warm"; `careful`: TLS, node keys, signed reports and tasks, and pins, which stock excludes."""
+    """`executor` "stock" or "warm"; `careful`: TLS, node keys, signed reports and tasks, and where warm also pins."""
 
     executor: str
     careful: bool
