@@ -20,6 +20,7 @@ import pytest
 from deploy import federation
 from deploy.ending import carriers
 from deploy.federation import State
+from deploy.ports import free_port
 from studies.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -174,24 +175,25 @@ def test_a_server_in_the_foreground_ends_cleanly_and_remembers_its_nodes(state: 
     code, said = say("server", "--state", folder, "--host", "0.0.0.0")
     assert code == 2 and "expected --certs with it" in said
     ids = []
+    where = ("--state", folder, "--port", str(free_port()), "--certs", certs)
+    command = [sys.executable, "-m", "studies", "server", *where]
     for _ in range(2):
-        server = subprocess.Popen(
-            [sys.executable, "-m", "studies", "server", "--state", folder, "--port", "0", "--certs", certs],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert server.stdout is not None
-        assert server.stdout.readline().startswith("halftruth server: ready at 127.0.0.1:")
-        code, said = say("keys", "register", "anna", f"{key}.pub", "--state", folder)
-        assert code == 0, said
-        ids.append(json.loads(say("keys", "list", "--state", folder, "--json")[1])[0]["id"])
-        record = federation.read(state)
-        assert record is not None
-        server.terminate()
-        assert server.wait(60) == 0
-        assert server.stdout.read() == "halftruth server: ended\n"
-        assert carriers(Path(record.home)) == []
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            try:
+                assert server.stdout.readline().startswith("halftruth server: ready at 127.0.0.1:")
+                code, said = say("keys", "register", "anna", f"{key}.pub", "--state", folder)
+                assert code == 0, said
+                ids.append(json.loads(say("keys", "list", "--state", folder, "--json")[1])[0]["id"])
+                record = federation.read(state)
+                assert record is not None
+                server.terminate()
+                assert server.wait(60) == 0
+                assert server.stdout.read() == "halftruth server: ended\n"
+                assert carriers(Path(record.home)) == []
+            finally:
+                server.kill()  # its guardian ends the others
     assert ids[0] == ids[1]
 
 
