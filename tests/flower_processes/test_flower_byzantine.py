@@ -1,0 +1,216 @@
+"""One of four nodes lies, over real processes with TLS, keys, a register and signed tasks: nothing of it counts."""
+
+import importlib.util
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.labeler import answer
+from client.node import node_of
+from deploy.certs import ensure
+from deploy.federation import Plan, State
+from deploy.flwr_command import SuperLink, private_connection
+from deploy.keeper import superlink_words
+from deploy.node_keys import ensure_key, read_public
+from deploy.nodes import import_path
+from deploy.ports import HOST, free_port
+from deploy.processes import Processes, private_home
+from deploy.register_file import change, registered
+from deploy.stage import stage, toml
+from deploy.superlink import KERNELS, wait_until_ready
+from protocol.runconfig import LET_THROUGH, write
+from protocol.store import FeatureStore
+from protocol.study import Cell, Study, cells
+from server.curator import SimulatedCurator
+from server.evidence import Server
+from server.listening import quorum
+from server.outcome import Outcome
+from server.outcome_record import cell_name, decode
+from server.rounds import play
+from studies.load import Loaded, load
+
+NODES, LIAR, ROWS, SECONDS = 4, 3, 60, 600
+LIES = Path(__file__).with_name("liar.py")
+# Without a clear arm, where there is no range to be out of.
+STUDY = """
+study = {{ name = "byzantine", seed = 5, repetitions = {repetitions} }}
+problem = {{ kind = "records", model = "mean", dimension = 3, bound = 2 }}
+records = {{ features = "pareto(1.6)", tail = 0.5, moment = 16 }}
+grid = {{ n = [60], epsilon = [0.9], delta = [1e-5] }}
+arm = [
+  {{ trust = "central", estimator = "mean" }},
+  {{ trust = "local", estimator = "mean", mechanism = "piecewise" }},
+]
+"""
+SAID = {
+    "NaN": "finite",
+    "one infinity": "finite",
+    "a wrong shape": "of shape",
+    "out of range": "",
+    "another node's rows": "a report about rows that are not the node's",
+    "rows of nobody": "a report about rows that are not the node's",
+    "unsigned": "a report without a signature",
+    "another key": "a report that is not under the node's key",
+    "another node's reply": "a report that is not under the node's key",
+    "a reply to another task": "a report about another task",
+    "no reply": "expected the bytes of a reply",
+}
+SILENT = "too few replies"  # no letter at all, for the server
+
+
+@pytest.fixture(scope="module")
+def lies() -> list[str]:
+    """The lies that the node tells, by repetition."""
+    spec = importlib.util.spec_from_file_location("liar", LIES)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return list(module.LIES)
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A federation of three honest nodes and a liar. `outcomes`: where its server leaves them."""
+
+    folder: Path
+    processes: Processes
+    link: SuperLink
+    loaded: Loaded
+
+    @property
+    def outcomes(self) -> Path:
+        """Where the server leaves outcomes."""
+        return self.folder / "outcomes"
+
+    def run(self, study: Study, **config: Any) -> str:
+        """Run a study live to its end, and return what the server said in its log."""
+        for old in self.outcomes.iterdir():
+            old.unlink()
+        told = {**write(study), LET_THROUGH: json.dumps(self.loaded.truth.tolist()), "clients": NODES, "block": 1}
+        told |= {"deadline": 100.0, "mode": "live", **config}
+        path = self.folder / "run.toml"
+        path.write_text(toml(told), encoding="utf-8")
+        run = self.link.run(self.folder / "app", path, None)
+        deadline = time.monotonic() + SECONDS
+        while not (self.outcomes / "done").exists() and not (self.outcomes / "failed.txt").exists():
+            self.processes.check()
+            assert time.monotonic() < deadline, self.processes.log("superlink").read_text()[-2000:]
+            time.sleep(0.1)
+        while not self.link.status(run)[0].startswith("finished:"):
+            assert time.monotonic() < deadline
+        with self.link.follow(run) as child:
+            said, _ = child.communicate(timeout=SECONDS)
+        return said
+
+    def outcomes_of(self, cell: Cell) -> list[Outcome]:
+        """What the server estimated."""
+        lines = (self.outcomes / f"{cell_name(cell)}.jsonl").read_text("utf-8").splitlines()
+        return [decode(line, self.loaded.study) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def lab(lies: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Everything started, every node online and registered with its rows."""
+    folder = tmp_path_factory.mktemp("byzantine")
+    (folder / "study.toml").write_text(STUDY.format(repetitions=len(lies)))
+    (folder / "outcomes").mkdir()
+    stage(folder / "app")
+    certs, _ = ensure(folder / "certs")
+    for name in (*(f"node-{node}" for node in range(NODES)), "stranger", "server"):
+        ensure_key(folder / name)
+    with private_home(folder / "logs") as processes:
+        port, plan = free_port(), Plan(str(folder), NODES, certs=str(folder / "certs"), keys=True)
+        given = {"HALFTRUTH_OUTCOMES": str(folder / "outcomes"), "HALFTRUTH_KEY": str(folder / "server")}
+        given |= {"HALFTRUTH_NODES": str(State(folder).register), **KERNELS}
+        processes.start("superlink", superlink_words(plan, port, processes.home / "superlink.db"), **given)
+        assert wait_until_ready(processes, "superlink", port), processes.log("superlink").read_text()
+        address = f"{HOST}:{port}"
+        link = private_connection(processes.home, processes.environment, address, certs.authority)
+        register(folder, link)
+        for node in range(NODES):
+            start(processes, folder, address, node)
+        deadline = time.monotonic() + SECONDS
+        while sum(node.status == "online" for node in link.nodes()) < NODES:
+            processes.check()
+            assert time.monotonic() < deadline
+            time.sleep(2)  # a question starts a program
+        yield Lab(folder, processes, link, load(folder / "study.toml"))
+
+
+def register(folder: Path, link: SuperLink) -> None:
+    """Give every node its rows."""
+    part = ROWS // NODES
+
+    def all_of_them(entries: Sequence[Any]) -> Sequence[Any]:
+        for node in range(NODES):
+            name = f"node-{node}"
+            rows = f"{node * part}:{(node + 1) * part}"
+            entries = registered(entries, name, read_public(folder / f"{name}.pub"), rows)
+        return entries
+
+    change(State(folder), link, all_of_them)
+
+
+def start(processes: Processes, folder: Path, address: str, node: int) -> None:
+    """Start an honest node, or the liar."""
+    key, ca = str(folder / f"node-{node}"), str(folder / "certs/ca.crt")
+    words = [sys.executable, "-m", "studies", "node", "--part", f"{node}/{NODES}", "--superlink", address]
+    words += ["--certs", ca, "--key", key]
+    if node == LIAR:
+        words = [sys.executable, str(LIES), "--", "--superlink", address, "--root-certificates", ca]
+        words += ["--auth-supernode-private-key", key, "--host", HOST, "--port", str(free_port())]
+        words += ["--node-config", f"partition-id={node} num-partitions={NODES}"]
+    processes.start(f"node-{node}", words, PYTHONPATH=import_path(processes), LIAR_KEYS=str(folder))
+
+
+def expected(loaded: Loaded, cell: Cell, clients: Sequence[int]) -> list[bytes]:
+    """Estimates from these nodes alone, in one process."""
+    config = {**write(loaded.study), LET_THROUGH: json.dumps(loaded.truth.tolist())}
+    nodes = [node_of({"partition-id": client, "num-partitions": NODES}, config) for client in clients]
+
+    def ask(tasks: list[bytes]) -> list[bytes]:
+        return [answer(raw, node) for node in nodes for raw in tasks]
+
+    server = Server(FeatureStore(loaded.study.seed), loaded.study.seed, SimulatedCurator(loaded.study.seed))
+    return [outcome.theta.tobytes() for outcome in play(loaded.study, cell, ask, server, quorum)]
+
+
+def test_an_estimate_is_as_without_the_liar_who_is_named(lab: Lab, lies: list[str]) -> None:
+    study = lab.loaded.study
+    said = lab.run(study)
+    assert (lab.outcomes / "done").exists(), (lab.outcomes / "failed.txt").read_text()
+    assert set(lies) == {"the truth", SILENT, *SAID}
+    assert (lab.folder / "told.txt").read_text("utf-8").splitlines() == lies
+    for name, cell in zip(lies, cells(study, 1), strict=True):
+        found = lab.outcomes_of(cell)
+        there = range(NODES) if name == "the truth" else range(LIAR)
+        assert [outcome.theta.tobytes() for outcome in found] == expected(lab.loaded, cell, there), name
+        warned = {text for outcome in found for text in outcome.warnings if "rejected" in text}
+        assert warned == ({"1 report rejected (node node-3)"} if name in SAID else set()), name
+        if name != "the truth":
+            assert all("15 answers missing over all rounds" in outcome.warnings for outcome in found), name
+    for name, words in SAID.items():
+        assert re.search(f"rejected: node node-3: .*{words}", said), name
+    assert "node node-3: unreadable" in said and "0 replies to 2 tasks" in said
+    summary = said[said.rindex("messages so far") :]
+    assert f"answered: {NODES * len(lies) - 1}, rejected: {2 * len(SAID)}, unreadable: 1" in summary
+    assert "node node-3" in summary and "node node-0" not in summary
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [SILENT, *SAID])
+def test_a_strict_run_fails_and_names_the_liar(lab: Lab, lies: list[str], name: str) -> None:
+    """The first cell, whose truth is kept for a replay, and the lie's."""
+    study = lab.loaded.study
+    place = lies.index(name)
+    finished = sum(1 << other for other in range(len(lies)) if other not in (0, place))
+    lab.run(study, mode="strict", finished=f"{finished:x}")
+    assert "node node-3" in (lab.outcomes / "failed.txt").read_text()
+    assert (lab.outcomes / f"{cell_name(cells(study, 1)[0])}.jsonl").exists()
