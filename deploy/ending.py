@@ -28,8 +28,8 @@ def carriers(home: Path) -> list[int]:
     return [process for process in found if process != os.getpid() and _carries(process, home)]
 
 
-def end_all(home: Path, groups: Sequence[int] = ()) -> list[int]:
-    """Ask all carriers of `home` to end, kill those that do not, wait until none is left, and remove the folder.
+def end_processes(home: Path, groups: Sequence[int] = ()) -> list[int]:
+    """Ask all carriers of `home` to end, kill those that do not, and wait until none is left.
 
     `groups`: process groups to end where there is no /proc to find carriers in. Returns what outlived even that.
     """
@@ -45,6 +45,12 @@ def end_all(home: Path, groups: Sequence[int] = ()) -> list[int]:
             time.sleep(0.02)
         if not left:
             break
+    return left
+
+
+def end_all(home: Path, groups: Sequence[int] = ()) -> list[int]:
+    """End all carriers of `home`, like `end_processes`, and remove the folder."""
+    left = end_processes(home, groups)
     shutil.rmtree(home, ignore_errors=True)
     return left
 

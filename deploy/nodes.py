@@ -60,10 +60,14 @@ class Nodes:
             for _ in range(ATTEMPTS):
                 if wait_until_ready(self.processes, name, self.ports[name]):
                     break
-                self.processes.forget(name)
-                self._start(name)
+                self.start_again(name)
             else:
                 raise FlowerFailed(f"{name} ended {ATTEMPTS} times; its log: {self.processes.log(name)}")
+
+    def start_again(self, name: str) -> None:
+        """Start a node anew that has ended."""
+        self.processes.forget(name)
+        self._start(name)
 
     def _start(self, name: str) -> None:
         port = self.ports[name] = free_port()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -53,6 +54,7 @@ class Processes:
         self.environment = {**os.environ, **QUIET, **_private(home)}
         self._guardian = guardian
         self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._since: dict[str, float] = {}
 
     def start(self, name: str, command: Sequence[str], **variables: str) -> "subprocess.Popen[bytes]":
         """Start a child whose output goes to the log `name`. Raises FlowerFailed where there is no such program."""
@@ -67,7 +69,7 @@ class Processes:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._children[name] = child
+        self._children[name], self._since[name] = child, time.monotonic()
         self._tell_guardian(child.pid)
         return child
 
@@ -76,10 +78,27 @@ class Processes:
         return self.logs / f"{name}.log"
 
     def check(self) -> None:
-        """Raise FlowerFailed where a child has ended that should live as long as the run."""
-        for name, child in self._children.items():
-            if child.poll() is not None:
-                raise FlowerFailed(f"{name} ended with {_how(child.returncode)}; its log: {self.log(name)}")
+        """Raise FlowerFailed where a child has ended that should live."""
+        for name in self._children:
+            if not self.lives(name):
+                raise FlowerFailed(self.ended(name))
+
+    def ended(self, name: str) -> str:
+        """How a child ended, in words, and where its log is."""
+        return f"{name} ended with {_how(self._children[name].wait())}; its log: {self.log(name)}"
+
+    def since(self, name: str) -> float:
+        """When a child was started, by the clock that only grows."""
+        return self._since[name]
+
+    def names(self) -> dict[int, str]:
+        """The children's names by their process ids."""
+        return {child.pid: name for name, child in self._children.items()}
+
+    def kill(self, name: str) -> None:
+        """End a child that is of no use without what it lost."""
+        self._children[name].kill()
+        self._children[name].wait()
 
     def lives(self, name: str) -> bool:
         """Whether a child has not ended."""
@@ -101,6 +120,14 @@ class Processes:
     def ready(self, name: str, port: int) -> bool:
         """Whether a child itself listens on a port: another program there does not count."""
         return listens(self._children[name].pid, port)
+
+    def end_children(self) -> None:
+        """End everything but the guardian, and keep the home: all may be started again. Raises FlowerFailed."""
+        left = ending.end_processes(self.home, [child.pid for child in self._children.values()])
+        if left:
+            raise FlowerFailed(f"expected all processes of this run to end, still there: {left}")
+        for name in list(self._children):
+            self.forget(name)
 
     def end(self) -> None:
         """End everything, remove the home, and let the guardian go."""

@@ -1,27 +1,36 @@
 """Submits one run and follows it: on a SuperLink of our own with its nodes, or on a connection of the user's."""
 
 import os
+import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.flwr_command import SuperLink, private_connection
+from deploy.mending import Mending
 from deploy.nodes import Nodes
 from deploy.processes import QUIET, FlowerFailed, Processes
-from deploy.superlink import start_superlink
-from deploy.watch import Records, follow_folder, follow_log
+from deploy.restarts import Lost, Restarts, SuperLinkLost
+from deploy.superlink import SUPERLINK, start_superlink
+from deploy.watch import VERDICTS, Records, follow_folder, follow_log
 
+OUTCOMES = "outcomes"  # folder in a private home, where the server leaves what comes of a run
 MARGIN = 60.0  # seconds beyond twice the deadline, after which a server that says nothing is given up
+COMING_BACK, LOOK = 180.0, 2.0  # seconds that a SuperLink of somebody else may be away, and between two looks for it
 
 
 @dataclass(frozen=True)
 class Submission:
-    """An app in its folder, a run's configuration as a file, and the seconds that a cell may take."""
+    """An app in its folder, a run's configuration as a file, and the seconds that a cell may take.
+
+    `renew` writes that file anew before each submission but the first: what is finished is not asked again.
+    """
 
     app: Path
     config: Path
     deadline: float
+    renew: Callable[[], None] = lambda: None
 
     @property
     def patience(self) -> float:
@@ -38,16 +47,47 @@ def on_our_superlink(
 ) -> Generator[Records]:
     """Start a SuperLink, and the nodes for its address (None: a simulation), submit the run, and follow its folder.
 
-    `variables` are the server's. Raises FlowerFailed.
+    What ends before its time is started again: a node by itself, the server's app with a new run, and all of them where
+    the SuperLink ends, which keeps its runs in memory. `variables` are the server's. Raises FlowerFailed.
     """
-    outcomes = processes.home / "outcomes"
+    outcomes = processes.home / OUTCOMES
     outcomes.mkdir()
-    link, address = start_superlink(processes, outcomes, simulation=federation is not None, **variables)
-    started = nodes(address)
-    run_id = link.run(run.app, run.config, federation)
-    if started is not None:
-        started.wait()  # they start while the run is submitted
-    yield from follow_folder(outcomes, link, run_id, processes, run.patience)
+    restarts, done = Restarts(), False
+    while not done:
+        begin = time.monotonic()
+        try:
+            link, address = start_superlink(processes, outcomes, simulation=federation is not None, **variables)
+            mending = Mending(processes, link, nodes(address), restarts)
+            while not done:
+                done = yield from _one_run(processes, run, mending, federation, outcomes)
+        except SuperLinkLost as lost:
+            restarts.count(SUPERLINK, str(lost), begin)
+            processes.end_children()
+
+
+def _one_run(
+    processes: Processes, run: Submission, mending: Mending, federation: str | None, outcomes: Path
+) -> Generator[Records, None, bool]:
+    """Submit a run and follow it; whether it came to its end. Raises SuperLinkLost where the SuperLink did instead."""
+    for name in VERDICTS:
+        (outcomes / name).unlink(missing_ok=True)
+    link, begin, run_id = mending.link, time.monotonic(), None
+    try:
+        run_id = link.run(run.app, run.config, federation)
+        if mending.nodes is not None:
+            mending.nodes.wait()  # they start while the run is submitted
+        yield from follow_folder(outcomes, link, run_id, processes.home, run.patience, mending.check)
+        return True
+    except SuperLinkLost:
+        raise
+    except FlowerFailed as error:
+        mending.check()  # what failed for want of a SuperLink that ended, did not fail
+        if not isinstance(error, Lost):
+            raise
+        mending.restarts.count("server", str(error), begin)
+        with suppress(FlowerFailed):
+            link.stop(str(run_id))
+        return False
 
 
 def on_a_connection(processes: Processes, run: Submission, name: str) -> Generator[Records]:
@@ -68,10 +108,33 @@ def on_a_federation(processes: Processes, run: Submission, address: str, authori
 
 
 def _followed(link: SuperLink, run: Submission) -> Generator[Records]:
-    run_id = link.run(run.app, run.config, None)
-    try:
-        yield from follow_log(link, run_id, run.patience)
-    except BaseException:  # interrupted, given up, or failed: then there is nothing to stop
-        with suppress(FlowerFailed):
+    """The same on a SuperLink that somebody else keeps: where it lost the run, another one is submitted."""
+    restarts = Restarts()
+    while True:
+        begin, run_id = time.monotonic(), link.run(run.app, run.config, None)
+        try:
+            yield from follow_log(link, run_id, run.patience)
+            return
+        except Lost as lost:
+            restarts.count("run", str(lost), begin)
+            _await(link, run_id)
+            run.renew()
+        except BaseException:  # interrupted, given up, or failed: then there is nothing to stop
+            with suppress(FlowerFailed):
+                link.stop(run_id)
+            raise
+
+
+def _await(link: SuperLink, run_id: str) -> None:
+    """Wait until a SuperLink answers again, and stop the run that it lost. Raises FlowerFailed."""
+    deadline = time.monotonic() + COMING_BACK
+    while True:
+        try:
+            if link.status(run_id)[0].startswith("finished:"):
+                return
             link.stop(run_id)
-        raise
+            return
+        except FlowerFailed:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(LOOK)

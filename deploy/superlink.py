@@ -9,7 +9,7 @@ from deploy.ports import HOST, free_port
 from deploy.processes import FlowerFailed, Processes
 from server import kernel_cache
 
-NAME = "private"
+NAME, SUPERLINK = "private", "superlink"
 STARTING = 120.0  # seconds; an idle machine takes two
 # Beside the code that is installed, like Python's own: the server's copy of it has another folder every time. Where
 # nothing can be written there, as in an image, the environment names a place.
@@ -32,15 +32,15 @@ def start_superlink(
         port = free_port()
         words = ["flower-superlink", "--insecure", "--host", HOST, "--port", str(port)]
         words += ["--disable-runtime-dependency-installation", *(["--simulation"] if simulation else [])]
-        processes.start("superlink", words, HALFTRUTH_OUTCOMES=str(outcomes), **KERNELS, **variables)
-        if wait_until_ready(processes, "superlink", port):
+        processes.start(SUPERLINK, words, HALFTRUTH_OUTCOMES=str(outcomes), **KERNELS, **variables)
+        if wait_until_ready(processes, SUPERLINK, port):
             address = f"{HOST}:{port}"
             _write_connection(processes.home, address)
             return SuperLink(NAME, processes.environment), address
-        if processes.lives("superlink"):
+        if processes.lives(SUPERLINK):
             raise FlowerFailed(f"expected the SuperLink to listen within {STARTING:g} seconds, got none")
-        processes.forget("superlink")
-    raise FlowerFailed(f"the SuperLink ended {ATTEMPTS} times in vain; its log: {processes.log('superlink')}")
+        processes.forget(SUPERLINK)
+    raise FlowerFailed(f"the SuperLink ended {ATTEMPTS} times in vain; its log: {processes.log(SUPERLINK)}")
 
 
 def wait_until_ready(processes: Processes, name: str, port: int) -> bool:

@@ -4,17 +4,20 @@ import queue
 import subprocess
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 from deploy.ending import PROC, carriers
 from deploy.flwr_command import COMPLETED, SuperLink
-from deploy.processes import FlowerFailed, Processes
+from deploy.processes import FlowerFailed
+from deploy.restarts import Lost
 from protocol.study import Cell
-from server.delivery import ROUNDS_FILE
+from server.delivery import DONE_FILE, FAILED_FILE, ROUNDS_FILE
 from server.outcome_record import Lines, parse_cell
 
 Records = tuple[Cell, list[str]]
+VERDICTS = (DONE_FILE, FAILED_FILE)  # of the server, the last that it says
+STOPPED = "finished:stopped"
 
 POLL = 0.1
 GLANCE = 1.0  # seconds between looks for the server's process
@@ -24,20 +27,18 @@ SETTLING = 60.0  # seconds a run may take to end after its last word
 
 
 def follow_folder(
-    outcomes: Path, link: SuperLink, run: str, processes: Processes, patience: float
+    outcomes: Path, link: SuperLink, run: str, home: Path, patience: float, mend: Callable[[], None]
 ) -> Generator[Records]:
-    """Cells that the server writes to a folder, until it says that it is done.
+    """Cells that the server writes to a folder, until it says that it is done; `mend` looks after processes meanwhile.
 
-    Raises FlowerFailed with the server's reason where it says otherwise, and where a process of the run has ended,
-    Flower calls the run finished too early, or nothing is heard for `patience` seconds.
+    Raises FlowerFailed with the server's reason where it says otherwise, or nothing for `patience` seconds; Lost where
+    its process ended without a word, or Flower calls the run finished too early; and what `mend` raises.
     """
     seen: set[str] = set()
     clock, rounds, said = _Clock(patience), outcomes / ROUNDS_FILE, 0
     over = False
     while not over:
-        over = (
-            (outcomes / "done").exists() or (outcomes / "failed.txt").exists() or clock.finished(link, run, processes)
-        )
+        over = _said_last(outcomes) or clock.finished(link, run, home)
         for path in sorted(outcomes.glob("cell-*.jsonl")):
             if path.name not in seen:
                 seen.add(path.name)
@@ -46,23 +47,29 @@ def follow_folder(
         if rounds.exists() and (size := rounds.stat().st_size) > said:
             said = size
             clock.heard()
+        mend()
         if not over:
-            processes.check()
+            if clock.gone and not _said_last(outcomes):  # what a process says it says before it is gone
+                raise Lost("the server's app ended without a word")
             clock.check()
             time.sleep(POLL)
-    failed = outcomes / "failed.txt"
+    failed = outcomes / FAILED_FILE
     if failed.exists():
         raise FlowerFailed(failed.read_text("utf-8").strip())
     deadline = time.monotonic() + LEAVING
-    while _server_runs(processes.home) and time.monotonic() < deadline:
+    while _server_runs(home) and time.monotonic() < deadline:
         time.sleep(POLL)
-    _verdict(link, run, (outcomes / "done").exists())
+    _verdict(link, run, (outcomes / DONE_FILE).exists())
+
+
+def _said_last(outcomes: Path) -> bool:
+    return any((outcomes / name).exists() for name in VERDICTS)
 
 
 def follow_log(link: SuperLink, run: str, patience: float) -> Generator[Records]:
     """Cells that the server prints to its log, of a SuperLink that is not ours, until it says that it is done.
 
-    Raises FlowerFailed like `follow_folder`.
+    Raises FlowerFailed and Lost like `follow_folder`, and Lost where the SuperLink is gone.
     """
     lines, clock = Lines(), _Clock(patience)
     while True:
@@ -71,12 +78,20 @@ def follow_log(link: SuperLink, run: str, patience: float) -> Generator[Records]
             clock.heard()
             if found is not None:
                 yield found
-        if lines.done or lines.failed or link.status(run)[0].startswith("finished:"):
+        if lines.done or lines.failed or _status(link, run).startswith("finished:"):
             if lines.failed:
                 raise FlowerFailed(lines.failed)
             _verdict(link, run, lines.done)
             return
         clock.check()
+
+
+def _status(link: SuperLink, run: str) -> str:
+    """What Flower calls the run, asked when its log broke off. Raises Lost where nobody answers."""
+    try:
+        return link.status(run)[0]
+    except FlowerFailed as error:
+        raise Lost(str(error)) from None
 
 
 def _printed(link: SuperLink, run: str, clock: "_Clock") -> Iterator[str]:
@@ -108,14 +123,15 @@ def _read(child: "subprocess.Popen[str]", arrived: "queue.Queue[str | None]") ->
 
 
 def _verdict(link: SuperLink, run: str, done: bool) -> None:
-    """A run is well only if the server said so and Flower calls it completed. Raises FlowerFailed."""
+    """A run is well only if the server said so and Flower calls it completed. Raises FlowerFailed, or Lost."""
     deadline = time.monotonic() + SETTLING
     status, details = link.status(run)
     while not status.startswith("finished:") and time.monotonic() < deadline:
         time.sleep(POLL)
         status, details = link.status(run)
     if status != COMPLETED or not done:
-        raise FlowerFailed(f"expected Flower to call the run {COMPLETED}, got {status}: {details or 'no details'}")
+        kind = FlowerFailed if status == STOPPED else Lost  # whoever stops a run wants it to end
+        raise kind(f"expected Flower to call the run {COMPLETED}, got {status}: {details or 'no details'}")
 
 
 class _Clock:
@@ -124,7 +140,7 @@ class _Clock:
     def __init__(self, patience: float) -> None:
         self._patience = patience
         self._last = self._glanced = self._asked = time.monotonic()
-        self._server_seen = False
+        self._server_seen = self.gone = False
 
     def heard(self) -> None:
         """Something came: patience begins anew."""
@@ -137,16 +153,19 @@ class _Clock:
                 f"nothing was heard from the server for {self._patience:g} seconds, twice the --deadline and a minute"
             )
 
-    def finished(self, link: SuperLink, run: str, processes: Processes) -> bool:
-        """Whether Flower calls the run finished: asked when the server's process has gone, and now and then."""
+    def finished(self, link: SuperLink, run: str, home: Path) -> bool:
+        """Whether Flower calls the run finished: asked when the server's process has gone, and now and then.
+
+        `gone` is then whether it has gone.
+        """
         now = time.monotonic()
         if now - self._glanced < GLANCE:
             return False
         self._glanced = now
-        there = _server_runs(processes.home)
-        gone = self._server_seen and not there
+        there = _server_runs(home)
+        self.gone = self._server_seen and not there
         self._server_seen = there
-        if not gone and now - self._asked < QUESTION:
+        if not self.gone and now - self._asked < QUESTION:
             return False
         self._asked = now
         return link.status(run)[0].startswith("finished:")

@@ -23,6 +23,7 @@ from protocol.choice_features import packed
 from protocol.codec import decode_task, encode_task
 from protocol.messages import Task
 from protocol.problem import GIVEN, Problem
+from protocol.quorum import check_quorum
 from protocol.record_law import RecordLaw
 from protocol.strict import StudyError
 from protocol.study import MOST, Cell, Study, cells
@@ -34,8 +35,9 @@ Design = str | NDArray[Any] | None  # base64 of an .npy file, or what a task bro
 
 MODES = ("strict", "live")
 CURATORS = ("simulated", "ledger")
-KEYS = ("study", "design", "task", "clients", "block", "finished", "deadline", "mode", "curator")
+KEYS = ("study", "design", "task", "clients", "block", "finished", "deadline", "mode", "quorum", "curator", "attempt")
 DEADLINE = 600.0
+MOST_ATTEMPTS = (1 << 31) - 1
 LET_THROUGH = "truth"
 PLACE = "run config"
 BUNDLE_RECORD, BUNDLE_ARRAY = "halftruth", "bundle"  # where a runtime's message carries the bytes of a bundle
@@ -67,8 +69,9 @@ class RunConfig:
     `task`: the one task that is asked for a study of one cell, where it says more than a study can (rows, ties, whose
     a row is). `clients`: how many the server waits for (0: those that are there, at least one); `block`: repetitions a
     cell (0: the study's own cells); `finished`: cells that are left out, bit i being cell i of the study; `deadline`:
-    seconds a cell may take, and seconds the server waits for clients; `mode`: "strict" or "live"; `curator`:
-    "simulated" (addressed coins) or "ledger" (the system's, committed on disk).
+    seconds a round may take, and seconds the server waits for clients; `mode`: "strict" or "live"; `quorum`: how many
+    clients have to answer a live round, or which share of them ("": one); `curator`: "simulated" (addressed coins) or
+    "ledger" (the system's, committed on disk); `attempt`: which release of the same sums is wanted, 0 the first.
     """
 
     study: Study
@@ -78,7 +81,9 @@ class RunConfig:
     finished: int = 0
     deadline: float = DEADLINE
     mode: str = "strict"
+    quorum: str = ""
     curator: str = "simulated"
+    attempt: int = 0
 
     def missing(self) -> list[Cell]:
         """The cells that are not finished, in their order."""
@@ -102,6 +107,10 @@ def read(config: Config) -> RunConfig:
     ):
         raise StudyError(f"[{PLACE}] task: expected the one cell of the study, under the trust model of its arms")
     block = strict.integer(top.get("block", 0), f"[{PLACE}] block", 0, MOST)
+    mode = strict.text(top.get("mode", "strict"), f"[{PLACE}] mode", MODES)
+    wanted = check_quorum(_string(top, "quorum"), f"[{PLACE}] quorum")
+    if wanted and mode == "strict":
+        raise StudyError(f"[{PLACE}] quorum: expected none in strict mode, where every client has to answer")
     return RunConfig(
         study=study,
         task=task,
@@ -109,8 +118,10 @@ def read(config: Config) -> RunConfig:
         block=block,
         finished=_finished(_string(top, "finished"), len(cells(study, block or None))),
         deadline=float(deadline),
-        mode=strict.text(top.get("mode", "strict"), f"[{PLACE}] mode", MODES),
+        mode=mode,
+        quorum=wanted,
         curator=strict.text(top.get("curator", "simulated"), f"[{PLACE}] curator", CURATORS),
+        attempt=strict.integer(top.get("attempt", 0), f"[{PLACE}] attempt", 0, MOST_ATTEMPTS),
     )
 
 
@@ -130,7 +141,9 @@ def write(study: Study, **how: Any) -> dict[str, Scalar]:
         "finished": f"{config.finished:x}" if config.finished else "",
         "deadline": config.deadline,
         "mode": config.mode,
+        "quorum": config.quorum,
         "curator": config.curator,
+        "attempt": config.attempt,
     }
 
 

@@ -14,6 +14,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from protocol.counting import counted
 from protocol.messages import Task
+from protocol.quorum import needed
 from protocol.runconfig import BUNDLE_ARRAY, BUNDLE_RECORD, RunConfig, read
 from protocol.store import FeatureStore
 from protocol.study import cells
@@ -69,19 +70,23 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
     if not missing:
         return
     post, register = GridPost(grid, config.deadline + GRACE), known_nodes(environment)
-    nodes = gather(post, config.clients, config.deadline, register=register)
-    exchange = Exchange(post, nodes, config.deadline, config.mode == "strict", register=register)
+    live = config.mode == "live"
+    least = needed(config.quorum, config.clients) if config.quorum else None
+    nodes = gather(post, config.clients, config.deadline, register=register, least=least)
+    exchange = Exchange(post, nodes, config.deadline, not live, register=register)
+    exchange.quorum = needed(config.quorum, config.clients or len(nodes))
     exchange.sign = tasks_signer(Path(environment[KEY])) if environment.get(KEY) else None
     if environment.get(TRANSCRIPT):
         exchange.record = transcript(Path(environment[TRANSCRIPT]))
     with curator(config, environment) as noise:
-        server = Server(FeatureStore(study.seed), study.seed, noise)
+        server = Server(FeatureStore(study.seed), study.seed, noise, config.attempt)
         check = complete if exchange.strict else partial(accept, exchange)
 
         def ask(tasks: list[bytes]) -> list[bytes]:
             replies = exchange.ask(tasks)
             sent, came = (sum(map(len, parts)) for parts in (tasks, replies))
-            delivery.heard(f"{cell_name(cell)}: {counted(len(tasks), 'task')}, {sent} bytes to each, {came} from all")
+            words = f"{cell_name(cell)}: {counted(len(tasks), 'task')}, {sent} bytes to each, {came} from all"
+            delivery.heard(one_line(f"{words}; messages so far: {exchange.describe()}"))
             return replies
 
         for cell in missing:

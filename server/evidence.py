@@ -26,11 +26,14 @@ from server.release_record import ReleaseRequest, in_real_units
 
 @dataclass(frozen=True)
 class Server:
-    """What a server holds: public features, the seed of drawn ones, and a curator for central tasks."""
+    """What a server holds: public features, the seed of drawn ones, a curator for central tasks, and which release of
+    it is asked for: the first one is attempt 0.
+    """
 
     features: FeatureStore
     seed: int
     curator: Curator | None = None
+    attempt: int = 0
 
     @property
     def curator_name(self) -> bytes:

@@ -18,7 +18,7 @@ def play_task(study: Study, task: Task, ask: Ask, server: Server, check: Check =
     Guarantee: that of the outcomes' claim, for the task's unit and neighbours.
     Raises RoundFailed like `server.rounds.play`, EstimationError where there is no estimate, LedgerError.
     """
-    asked = of_curator(task, server.curator_name)
+    asked = of_curator(task, server.curator_name, server.attempt)
     heard, kind = listen([asked], ask, check)[asked], kind_of(asked.problem)
     seen = kind.seen(server, heard, kind.designs(server, asked.problem, asked.n, asked.first_repetition))
     for arm in study.arms:

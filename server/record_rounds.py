@@ -109,7 +109,8 @@ class _Run:
             self.found = stopped.value
 
     def _ask(self, tasks: list[Task]) -> None:
-        named = [of_curator(task, self.room.server.curator_name) for task in tasks]
+        server = self.room.server
+        named = [of_curator(task, server.curator_name, server.attempt) for task in tasks]
         self.asked = [(encode_task(task), task) for task in named]
 
     def outcomes(self, repetition: int) -> Iterator[Outcome]:

@@ -74,12 +74,11 @@ class Journals:
 
     @classmethod
     def of(cls, named: str | None, state: str | None) -> "Journals":
-        """Those in a folder that was named, else in one of the state's folder; a missing one is made for its owner."""
-        place = named or (state and str(Path(state) / IN_STATE))
-        if not place:
-            return cls(None)
-        Path(place).mkdir(mode=0o700, parents=True, exist_ok=True)
-        return cls(Path(place))
+        """Those in a folder that was named, else within the state's where that is there; made for its owner only."""
+        folder = Path(named) if named else Path(state) / IN_STATE if state and Path(state).is_dir() else None
+        if folder is not None:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return cls(folder)
 
     def clear(self, study: Study, finished: Iterable[Cell]) -> None:
         """Delete what finished cells left: a server may die between delivering one and deleting its journal."""

@@ -28,7 +28,8 @@ def play(study: Study, cell: Cell, ask: Ask, server: Server, check: Check = comp
     if study.problem.kind == "records":
         yield from play_records(study, cell, ask, server, check)
         return
-    offered, kind = [offer.of_curator(server.curator_name) for offer in offers(study, cell)], kind_of(study.problem)
+    name, kind = server.curator_name, kind_of(study.problem)
+    offered = [offer.of_curator(name, server.attempt) for offer in offers(study, cell)]
     answers = listen([task for offer in offered for task in offer.asked], ask, check)
     for repetition in range(cell.first_repetition, cell.first_repetition + cell.repetitions):
         designs = kind.designs(server, study.problem, cell.n, repetition)

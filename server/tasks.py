@@ -45,21 +45,24 @@ class Offer:
         """The tasks that are sent."""
         return self.parts or (() if self.task is None else (self.task,))
 
-    def of_curator(self, name: bytes) -> "Offer":
-        """The offer with its tasks under the name of a curator's ledger."""
-        whole = None if self.task is None else of_curator(self.task, name)
-        return replace(self, task=whole, parts=tuple(of_curator(part, name) for part in self.parts))
+    def of_curator(self, name: bytes, attempt: int = 0) -> "Offer":
+        """The offer with its tasks under the name of a curator's ledger, at an attempt."""
+        whole = None if self.task is None else of_curator(self.task, name, attempt)
+        return replace(self, task=whole, parts=tuple(of_curator(part, name, attempt) for part in self.parts))
 
 
-def of_curator(task: Task, name: bytes) -> Task:
-    """A task for exact sums under the name of the curator's ledger; the task itself where there is no name, or no sum.
+def of_curator(task: Task, name: bytes, attempt: int = 0) -> Task:
+    """A task for exact sums under the name of the curator's ledger, at an attempt; the task itself where there is no
+    sum, and without the name where there is none.
 
     Labelers repeat an answer that they paid for. A curator without the ledger that holds its release would add fresh
-    noise to the same sum; with another ledger this is another task, which they charge.
+    noise to the same sum; with another ledger this is another task, which they charge. So is another attempt, which
+    whoever wants a second release asks for: of other labelers than answered the first time, for instance.
     """
-    if task.trust is not Trust.CENTRAL or not name:
+    if task.trust is not Trust.CENTRAL:
         return task
-    return replace(task, study=hashlib.sha256(task.study + name).digest())
+    study = hashlib.sha256(task.study + name).digest() if name else task.study
+    return replace(task, study=study, attempt=attempt)
 
 
 def offers(study: Study, cell: Cell) -> Iterator[Offer]:

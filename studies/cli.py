@@ -148,6 +148,7 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
         "--federation", metavar="DIR", nargs="?", const="", help="run on halftruth up or server, by its --state folder"
     )
     parser.add_argument("--deadline", metavar="S", type=seconds, help="seconds for a round; not in-process (600)")
+    add_mode_arguments(parser)
     parser.add_argument("--jobs", metavar="J", type=count, help="processes (all cores); in-process only")
     parser.add_argument("--resume", action="store_true", help="go on where an earlier run stopped")
     parser.add_argument("--overwrite", action="store_true", help="delete earlier results in DIR and start again")
@@ -161,6 +162,16 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
         help="change a key of the study, such as problem.features=sphere or arm.3.step=0.1",
     )
     parser.set_defaults(run=_lazy("studies.console", "run_command"))
+
+
+def add_mode_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of those who ask nodes: whether all of them have to answer."""
+    parser.add_argument(
+        "--mode", choices=["strict", "live"], help="all nodes have to answer (default), or those count that do in time"
+    )
+    parser.add_argument(
+        "--quorum", metavar="K", help="live: so many nodes have to answer, a number or a share such as 0.75 (1)"
+    )
 
 
 def _new(make: Callable[..., argparse.ArgumentParser], *names: str, **options: Any) -> argparse.ArgumentParser:

@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from protocol.failure import RunFailed
-from protocol.runconfig import DEADLINE
 from protocol.strict import StudyError
 from studies.folder import Folder
 from studies.load import Loaded, load
@@ -59,6 +58,8 @@ def _check_flags(args: argparse.Namespace) -> None:
         raise StudyError("expected --on deployment and no --superlink with --federation, which names its own server")
     if args.on == "in-process" and args.deadline is not None:
         raise StudyError("expected --deadline with --on simulation or --on deployment, got --on in-process")
+    if args.on == "in-process" and (args.mode or args.quorum):
+        raise StudyError("expected --mode and --quorum with --on simulation or --on deployment, got --on in-process")
     if args.on != "in-process" and args.jobs is not None:
         raise StudyError(f"expected --jobs with --on in-process only, got --on {args.on}")
 
@@ -70,14 +71,15 @@ def _run(args: argparse.Namespace, loaded: Loaded, out: Path, progress: Callable
 
         return run(loaded, out, jobs=args.jobs, clients=args.clients or 1, **kept)
     from studies.flower import run as flower
+    from studies.flower.patience import patience_of
 
-    deadline = args.deadline or DEADLINE
+    patience = patience_of(args)
     if args.federation is None:
-        return flower.run(loaded, out, flower.Flower(args.on, args.clients or 1, args.superlink, deadline), **kept)
+        return flower.run(loaded, out, flower.Flower(args.on, args.clients or 1, args.superlink, patience), **kept)
     from studies.flower.federation import join
 
     federation, online = join(args.federation, args.clients)
-    return flower.run(loaded, out, flower.Flower(args.on, online, None, deadline, federation), **kept)
+    return flower.run(loaded, out, flower.Flower(args.on, online, None, patience, federation), **kept)
 
 
 def report_command(args: argparse.Namespace) -> int:
@@ -128,6 +130,8 @@ def _again(args: argparse.Namespace) -> str:
     words += ["--federation", *filter(None, [args.federation])] if args.federation is not None else []
     words += ["--clients", str(args.clients)] if args.clients else []
     words += ["--deadline", f"{args.deadline:g}"] if args.deadline else []
+    words += ["--mode", args.mode] if args.mode else []
+    words += ["--quorum", args.quorum] if args.quorum else []
     words += ["--jobs", str(args.jobs)] if args.jobs else []
     for override in args.overrides:
         words += ["--set", override]

@@ -1,6 +1,7 @@
 """A results folder: study.json, parts/, results.parquet. Nothing in it is overwritten unless asked."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,16 @@ class Folder:
     def logs(self) -> Path:
         """What the processes of a run printed that did not finish."""
         return self.path / "logs"
+
+    @property
+    def rounds(self) -> Path:
+        """A line for each round that was asked over Flower: when, how much, and how many messages came to what."""
+        return self.path / "rounds.txt"
+
+    @property
+    def journal(self) -> Path:
+        """Answered rounds of units that are not finished: a run that goes on asks them of nobody."""
+        return self.path / "journal"
 
     @property
     def figures(self) -> Path:
@@ -146,6 +157,7 @@ def merge(folder: Folder, loaded: Loaded, units: Sequence[Cell]) -> pa.Table:
         parts.append(part)
     table = results.merge(parts, loaded.study.arms)
     results.write(table, folder.results)
+    shutil.rmtree(folder.journal, ignore_errors=True)
     return table
 
 
@@ -164,8 +176,9 @@ def _resumed(folder: Folder, loaded: Loaded) -> list[Cell]:
 
 
 def _clear(folder: Folder) -> None:
+    shutil.rmtree(folder.journal, ignore_errors=True)
     old = [*folder.parts.glob("*.parquet"), *folder.parts.glob(".*.part"), *folder.figures.glob("error_*.*")]
-    for path in [*old, folder.results, folder.features, folder.summary, folder.paired]:
+    for path in [*old, folder.results, folder.features, folder.summary, folder.paired, folder.rounds]:
         path.unlink(missing_ok=True)
 
 

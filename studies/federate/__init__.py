@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from protocol.runconfig import DEADLINE
+from protocol.runconfig import DEADLINE, MOST_ATTEMPTS
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
-from studies.cli import seconds
+from studies.cli import add_mode_arguments, seconds
 from studies.fit import read_request
 from studies.fit.claim import TIES, UNITS
 from studies.fit.request import AUTO, CHOICE_MECHANISMS, WAYS, Request
@@ -58,6 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--on", choices=ON, default=ON[0], help="runtime of --nodes: processes (default), or this one")
     parser.add_argument("--deadline", metavar="S", type=seconds, help=f"seconds that nodes have ({DEADLINE:g})")
+    add_mode_arguments(parser)
+    parser.add_argument("--attempt", metavar="N", default="0", help="another release than the first (0): charged again")
     parser.add_argument("--trust", choices=[trust.label for trust in SIGHT], help="what nodes answer (as split)")
     parser.add_argument("--epsilon", metavar="E", help="level for each unit; needed unless clear")
     parser.add_argument("--delta", metavar="D", help="slack of the central guarantee (1e-5)")
@@ -175,8 +177,16 @@ def read_terms(args: argparse.Namespace, facts: "Facts") -> Request:
 def where_of(args: argparse.Namespace) -> "Where":
     """Where the nodes are, as the flags say. Raises StudyError."""
     from studies.federate.rooms import Where
+    from studies.flower.patience import patience_of
 
-    if args.on == "in-process" and (args.nodes is None or args.deadline):
-        raise StudyError("--on in-process: expected --nodes with it, and no --deadline")
+    here = args.on == "in-process"
+    if here and (args.nodes is None or args.deadline or args.mode or args.quorum):
+        raise StudyError("--on in-process: expected --nodes with it, and no --deadline, --mode or --quorum")
     nodes = None if args.nodes is None else Path(args.nodes)
-    return Where(nodes, args.superlink, args.on == "in-process", args.deadline or DEADLINE, args.federation)
+    return Where(nodes, args.superlink, here, patience_of(args), args.federation, _attempt(args.attempt))
+
+
+def _attempt(text: str) -> int:
+    if not text.isdecimal() or int(text) > MOST_ATTEMPTS:
+        raise StudyError(f"--attempt: expected a number, 0 or more, got {text[:40]!r}")
+    return int(text)

@@ -31,10 +31,12 @@ from server.one_task import play_task
 from server.outcome import Outcome
 from server.outcome_record import decode
 from server.release import ReleaseLedger
+from server.resume import JOURNAL
 from server.rounds import play
 from studies.federate.caps import check_caps
 from studies.fit.state import CURATOR
 from studies.flower.federation import join
+from studies.flower.patience import Patience
 from studies.holder_file import new_ledger
 from studies.terminal import printable
 
@@ -45,14 +47,16 @@ NODE_FILE, LOGS = "node.toml", "logs"
 class Where:
     """`nodes`: a folder of node folders, whose nodes are called in this process or started as processes.
     `superlink`: a connection to nodes that are running; `federation`: the state folder of one that runs here, "" the
-    user's own. Two of the three are None. `deadline`: seconds that nodes have.
+    user's own. Two of the three are None. `patience`: how long nodes have, and whether all of them have to answer.
+    `attempt`: which release of a curator is asked for; nodes charge each, and allow more than the first if they say so.
     """
 
     nodes: Path | None
     superlink: str | None
     in_process: bool
-    deadline: float
+    patience: Patience
     federation: str | None = None
+    attempt: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,18 +99,19 @@ def ask(question: Question, count: int, where: Where, state: Path) -> Outcome:
     if where.nodes is not None and question.released:
         strict.make_folder(state, "--state", 0o700)
     if where.in_process:
-        return _in_process(question, files, state)
+        return _in_process(question, files, state, where.attempt)
     return _over_flower(question, count, where, files, state)
 
 
 def _over_flower(question: Question, count: int, where: Where, files: Sequence[Path], state: Path) -> Outcome:
     logs, curator = (where.nodes or state) / LOGS, "ledger" if question.released else "simulated"
     shutil.rmtree(logs, ignore_errors=True)
-    told = write(question.study, task=question.task, clients=count, deadline=where.deadline, curator=curator)
+    how = {**where.patience.told(), "curator": curator, "attempt": where.attempt}
+    told = write(question.study, task=question.task, clients=count, **how)
     with private_home(logs) as processes:
         config = processes.home / "run.toml"
         config.write_text(toml(told), encoding="utf-8")
-        run = Submission(stage(processes.home / "app"), config, where.deadline)
+        run = Submission(stage(processes.home / "app"), config, where.patience.deadline)
         with closing(_records(processes, run, where, files, state, count)) as found:
             lines = [line for _, lines in found for line in lines]
     if len(lines) != 1:
@@ -145,17 +150,18 @@ def _records(
         record, _ = join(where.federation, count)
         return on_a_federation(processes, run, record.address, record.authority)
     nodes = partial(start_node_files, processes, files)
-    return on_our_superlink(processes, run, nodes, HALFTRUTH_STATE=str(state.resolve()))
+    kept = {"HALFTRUTH_STATE": str(state.resolve()), JOURNAL: str(processes.home / "journal")}
+    return on_our_superlink(processes, run, nodes, **kept)
 
 
-def _in_process(question: Question, files: Sequence[Path], state: Path) -> Outcome:
+def _in_process(question: Question, files: Sequence[Path], state: Path, attempt: int) -> Outcome:
     study, nodes = question.study, [build(read_node(file), {}) for file in files]
 
     def asked(raws: list[bytes]) -> list[bytes]:
         return [answer(raw, node) for node in nodes for raw in raws]
 
     with _curator(question, state) as curator:
-        server = Server(FeatureStore(None), study.seed, curator)
+        server = Server(FeatureStore(None), study.seed, curator, attempt)
         if question.task is None:
             (outcome,) = play(study, cells(study)[0], asked, server)
         else:

@@ -3,9 +3,10 @@
 import json
 import shutil
 import time
-from collections.abc import Generator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module, metadata
 from pathlib import Path
 
@@ -15,14 +16,17 @@ from deploy.federation import Record
 from deploy.nodes import start_nodes
 from deploy.processes import FlowerFailed, Processes, private_home
 from deploy.stage import stage, toml
-from deploy.submit import Submission, on_a_connection, on_a_federation, on_our_superlink
+from deploy.submit import OUTCOMES, Submission, on_a_connection, on_a_federation, on_our_superlink
 from deploy.watch import Records
-from protocol.runconfig import DEADLINE, LET_THROUGH, write
+from protocol.runconfig import LET_THROUGH, write
 from protocol.strict import StudyError
 from protocol.study import Cell
+from server.delivery import ROUNDS_FILE
 from server.outcome_record import decode
+from server.resume import JOURNAL
 from studies import results
 from studies.choice_score import scorer as scorer_of
+from studies.flower.patience import Patience
 from studies.folder import Folder, merge, prepare
 from studies.load import Loaded
 from studies.parts import describe_cell, part_path
@@ -37,13 +41,13 @@ RUNTIMES = ("simulation", "deployment")
 class Flower:
     """Where a study runs: `on` "simulation" or "deployment", with `clients` clients, on our own SuperLink, on a
     connection `superlink` of the user's Flower configuration, or on a `federation` that runs on this machine.
-    `deadline`: seconds that a cell may take, and that the server waits for clients.
+    `patience`: how long clients are waited for, and whether all of them have to answer.
     """
 
     on: str
     clients: int = 1
     superlink: str | None = None
-    deadline: float = DEADLINE
+    patience: Patience = field(default_factory=Patience)
     federation: Record | None = None
 
 
@@ -66,7 +70,7 @@ def run(
     if flower.on not in RUNTIMES:
         raise StudyError(f"--on: expected one of {RUNTIMES}, got {flower.on!r}")
     check_clients(loaded, flower.clients)
-    facts = {"runtime": flower.on, "clients": flower.clients, "flwr": installed("flwr")}
+    facts = {"runtime": flower.on, "clients": flower.clients, "flwr": installed("flwr"), **_of_mode(flower.patience)}
     if flower.on == "simulation" and flower.superlink is None:
         installed("ray")
     folder = Folder(out)
@@ -77,6 +81,11 @@ def run(
 
     play_missing(folder, loaded, units, play, facts, progress)
     return merge(folder, loaded, units)
+
+
+def _of_mode(patience: Patience) -> dict[str, str]:
+    """What a reader of study.json has to know of a session in which not everybody had to answer."""
+    return {} if patience.mode == "strict" else {"mode": patience.mode, "quorum": patience.quorum or "1"}
 
 
 def installed(package: str) -> str:
@@ -96,12 +105,17 @@ def _play(
     logs, scorer, left = folder.logs, scorer_of(loaded.study, loaded.theta), set(missing)
     shutil.rmtree(logs, ignore_errors=True)
     with private_home(logs) as processes:
-        finished = sum(1 << at for at, cell in enumerate(units) if cell not in left)
-        config = _write_config(processes.home / "run.toml", flower, folder, loaded, finished)
-        submission = Submission(stage(processes.home / "app"), config, flower.deadline)
-        records = _records(flower, processes, loaded, submission)
+        config = processes.home / "run.toml"
+
+        def renew() -> None:
+            finished = sum(1 << at for at, cell in enumerate(units) if cell not in left)
+            _write_config(config, flower, folder, loaded, finished)
+
+        renew()
+        submission = Submission(stage(processes.home / "app"), config, flower.patience.deadline, renew)
+        records = _records(flower, processes, folder, loaded, submission)
         before = time.perf_counter()
-        with closing(records):
+        with kept_rounds(processes, folder), closing(records):
             for cell, lines in records:
                 if cell in left:
                     _keep(flower, folder, loaded, scorer, cell, lines)
@@ -113,26 +127,40 @@ def _play(
     shutil.rmtree(logs, ignore_errors=True)
 
 
-def _records(flower: Flower, processes: Processes, loaded: Loaded, run: Submission) -> Generator[Records]:
+@contextmanager
+def kept_rounds(processes: Processes, folder: Folder) -> Iterator[None]:
+    """What the server said of its rounds stays in the folder, however the run ends."""
+    try:
+        yield
+    finally:
+        with suppress(FileNotFoundError):  # the server is not ours, or never came so far
+            said = (processes.home / OUTCOMES / ROUNDS_FILE).read_text("utf-8")
+            with folder.rounds.open("a", encoding="utf-8") as file:
+                file.write(said)
+
+
+def _records(
+    flower: Flower, processes: Processes, folder: Folder, loaded: Loaded, run: Submission
+) -> Generator[Records]:
     if flower.superlink is not None:
         return on_a_connection(processes, run, flower.superlink)
     if flower.federation is not None:
         return on_a_federation(processes, run, flower.federation.address, flower.federation.authority)
+    kept = {JOURNAL: str(folder.journal.resolve())}
     if flower.on == "simulation":
         federation = f"num-supernodes={flower.clients} client-resources-num-cpus=1"
-        return on_our_superlink(processes, run, lambda address: None, federation)
-    return on_our_superlink(
-        processes, run, lambda address: start_nodes(processes, loaded.study, flower.clients, address)
-    )
+        return on_our_superlink(processes, run, lambda address: None, federation, **kept)
+    nodes = partial(start_nodes, processes, loaded.study, flower.clients)
+    return on_our_superlink(processes, run, nodes, **kept)
 
 
-def _write_config(path: Path, flower: Flower, folder: Folder, loaded: Loaded, finished: int) -> Path:
+def _write_config(path: Path, flower: Flower, folder: Folder, loaded: Loaded, finished: int) -> None:
     """The run's configuration as a file: a study is too long for a command line."""
     block = folder.record()["block"] or 0
-    told = write(loaded.study, clients=flower.clients, block=block, finished=finished, deadline=flower.deadline)
+    how = flower.patience.told()
+    told = write(loaded.study, clients=flower.clients, block=block, finished=finished, **how)
     told[LET_THROUGH] = json.dumps(loaded.truth.tolist())
     path.write_text(toml(told), encoding="utf-8")
-    return path
 
 
 def _keep(flower: Flower, folder: Folder, loaded: Loaded, scorer: Scorer, cell: Cell, lines: Sequence[str]) -> None:

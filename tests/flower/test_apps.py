@@ -301,6 +301,20 @@ def test_a_live_run_does_not_release_a_part_of_a_sum(grid: Any, virtual: Virtual
     assert "rows for the central task" in found
 
 
+def test_a_live_run_fails_below_its_quorum(grid: Any, virtual: Virtual, outcomes: Path) -> None:
+    """Of four nodes three answer: enough for a share of three quarters, and not for four."""
+    study = replace(small(1, (60,)), arms=tuple(arm for arm in small().arms if arm.trust is Trust.LOCAL))
+    config = configured(study, mode="live", deadline=1.0, clients=4, quorum="0.75")
+    room = grid(virtual(4), config)
+    room.change = only(101, lambda asked, reply: [])
+    start(room, config)
+    for name in ("done", f"{cell_name(cells(study)[0])}.jsonl"):
+        (outcomes / name).unlink()
+    config |= {"quorum": "4"}
+    found = fails(grid, config, virtual(4), only(101, lambda asked, reply: []), outcomes)
+    assert "expected reports of at least 4 out of 4 nodes within 1 s (quorum), got those of 3" in found
+
+
 def test_a_live_run_without_any_answer_fails(grid: Any, virtual: Virtual, outcomes: Path) -> None:
     config = configured(small(), mode="live", deadline=0.2)
     assert "got none: missing: 2" in fails(grid, config, virtual(2), lambda asked, reply: [], outcomes)

@@ -77,6 +77,8 @@ def test_a_new_run_goes_on_in_the_middle_of_a_cell(
     room: Callable[..., int], loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, str(tmp_path / "own"))
+    if variable == "HALFTRUTH_STATE":
+        (tmp_path / "own").mkdir()
     folder = tmp_path / "own" / ("journal" if variable == "HALFTRUTH_STATE" else "")
     first, second = cells(loaded.study, 1)
     assert room(failing=ROUNDS + 4) == ROUNDS + 4

@@ -42,17 +42,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass
 class Command:
-    """`halftruth run` in a process of its own, writing to `out`."""
+    """`halftruth run` in a process of its own, writing to `out`; or another command, told all its words."""
 
     out: Path
     words: tuple[str, ...]
     variables: dict[str, str] = field(default_factory=dict)
+    verb: str = "run"
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def start(self) -> "Command":
         """Start it."""
+        where = ["--out", str(self.out)] if self.verb == "run" else []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "studies", "run", *self.words, "--out", str(self.out)],
+            [sys.executable, "-m", "studies", self.verb, *self.words, *where],
             env={**os.environ, **self.variables, MARK: self.mark, "PYTHONPATH": self._path()},
             cwd=self.out.parent,
             stdout=subprocess.PIPE,
@@ -135,8 +137,9 @@ def command(small: Path, tmp_path: Path) -> Iterator[Callable[..., Command]]:
     """Makes commands that run the small study; whatever a failed test leaves is ended."""
     made: list[Command] = []
 
-    def make(*words: str, name: str = "out", study: Path = small, **variables: str) -> Command:
-        made.append(Command(tmp_path / name, (str(study), *words), variables).start())
+    def make(*words: str, name: str = "out", study: Path = small, verb: str = "run", **variables: str) -> Command:
+        told = (str(study), *words) if verb == "run" else words
+        made.append(Command(tmp_path / name, told, variables, verb).start())
         return made[-1]
 
     yield make

@@ -122,9 +122,8 @@ class Federation:
         config = self.processes.home / "run.toml"
         config.write_text(toml(told), encoding="utf-8")
         run_id = self.link.run(app, config, None)
-        return {
-            str(cell): lines for cell, lines in follow_folder(self.outcomes, self.link, run_id, self.processes, 300)
-        }
+        how = (self.outcomes, self.link, run_id, self.processes.home, 300, self.processes.check)
+        return {str(cell): lines for cell, lines in follow_folder(*how)}
 
 
 def unpacked(home: Path) -> list[str]:

@@ -95,10 +95,12 @@ def test_given_features_travel_by_value(problem: Problem) -> None:
 
 
 def test_the_whole_configuration_comes_out_as_it_went_in() -> None:
-    config = write(read({}).study, clients=3, block=2, finished=2, deadline=7.5, mode="live", curator="ledger")
+    how = {"mode": "live", "quorum": "0.75", "curator": "ledger", "attempt": 2}
+    config = write(read({}).study, clients=3, block=2, finished=2, deadline=7.5, **how)
     again = read({**config, "truth": "not looked at"})
     assert again.finished == 2 and [cell.first_repetition for cell in again.missing()] == [0]
     assert (again.clients, again.block, again.deadline, again.mode, again.curator) == (3, 2, 7.5, "live", "ledger")
+    assert (again.quorum, again.attempt) == ("0.75", 2)
     assert all(isinstance(value, str | int | float | bool) for value in config.values())
 
 
@@ -163,6 +165,12 @@ def test_nothing_said_is_a_small_study_of_all_arms() -> None:
         ({"deadline": True}, r"deadline: expected seconds > 0"),
         ({"mode": "fast"}, r"mode: expected one of"),
         ({"curator": "none"}, r"curator: expected one of"),
+        ({"quorum": "2"}, r"quorum: expected none in strict mode"),
+        ({"mode": "live", "quorum": "half"}, r"quorum: expected a number of clients such as 3, or a share"),
+        ({"mode": "live", "quorum": "0"}, r"quorum: expected a number of clients"),
+        ({"mode": "live", "quorum": "0.0"}, r"quorum: expected a number of clients"),
+        ({"mode": "live", "quorum": "1.5"}, r"quorum: expected a number of clients"),
+        ({"attempt": -1}, r"attempt: expected"),
         ({"finished": "2"}, r"finished: expected a hexadecimal number of 1 bits"),
         ({"finished": "01"}, r"finished: expected a hexadecimal number"),
         ({"finished": "-1"}, r"finished: expected a hexadecimal number"),
