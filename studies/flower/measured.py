@@ -126,7 +126,7 @@ class _Federation:
         config = self.processes.home / "run.toml"
         config.write_text(toml(told), encoding="utf-8")
         run = self.link.run(self.app, config, None)
-        for _ in follow_folder(self.outcomes, self.link, run, self.processes, PATIENCE):
+        for _ in follow_folder(self.outcomes, self.link, run, self.processes.home, PATIENCE, self.processes.check):
             pass
         lines = (self.outcomes / ROUNDS_FILE).read_text("utf-8").splitlines()
         return [(float(at), words) for at, _, words in (line.partition(" ") for line in lines)]
