@@ -82,7 +82,10 @@ class Choice:
     def __post_init__(self) -> None:
         request = self.request
         wanted = request.width if request.mechanism == HISTOGRAM else request.sparsity
-        if len(set(self.places)) != wanted or not all(0 <= place < request.width for place in self.places):
+        if any(type(number) is not int for number in (*self.places, *self.values)):
+            raise ValueError("expected places and values as integers, got others")
+        known = len(self.places) == len(set(self.places)) == wanted
+        if not known or not all(0 <= place < request.width for place in self.places):
             raise ValueError(f"expected {wanted} places out of {request.width}, got others")
         if len(self.values) != (wanted if request.chooser.value_scale else 0):
             raise ValueError(f"expected as many values as {request.mechanism} tells, got {len(self.values)}")

@@ -148,7 +148,7 @@ def _checked(task: object, repetition: object, record: object, digest: object) -
         raise LedgerError("expected an undamaged ledger, got a record that does not match its digest")
     try:
         entry = decode_choice(record) if '"places"' in record else decode(record)
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, ArithmeticError) as error:  # a decimal that is none: the last
         raise LedgerError(f"expected a record of this version, got one that does not read: {error}") from error
     if (entry.request.task, entry.request.repetition) != (task, repetition):
         raise LedgerError("expected an undamaged ledger, got a record under another's key")

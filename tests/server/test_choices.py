@@ -1,6 +1,7 @@
 """Choices in the curator's ledger: one for a (task, repetition), whatever crashes or is asked again, and exact laws."""
 
 import dataclasses
+import hashlib
 import os
 import signal
 import sqlite3
@@ -161,6 +162,9 @@ def test_a_record_that_no_choice_can_have_made_is_refused() -> None:
         ("[4, 1]", "[4, 4]"),
         ("[4, 1]", "[4, 5]"),
         ("[4, 1]", "[4]"),
+        ("[4, 1]", "[4, 1, 1]"),
+        ("[4, 1]", "[4, 1.0]"),
+        ("[7, -3]", "[7, -3.5]"),
         ("[7, -3]", "[7]"),
         ('"sparsity": 2', '"sparsity": 0'),
         ('"epsilon": "1"', '"epsilon": "0"'),
@@ -172,6 +176,20 @@ def test_a_record_that_no_choice_can_have_made_is_refused() -> None:
         assert old in text
         with pytest.raises((ValueError, LookupError)):
             decode_choice(text.replace(old, new))
+
+
+def test_a_level_that_is_no_number_stops_the_curator_as_damage_does(tmp_path: Path) -> None:
+    """Also where the digest fits, as it does for whoever writes the file on purpose."""
+    path = tmp_path / "ledger"
+    with ReleaseLedger(path) as ledger:
+        text = encode_choice(ledger.choose(request(), SCORES)).replace('"epsilon": "1"', '"epsilon": "one"')
+    with sqlite3.connect(path) as database:
+        digest = hashlib.sha256(text.encode()).digest()
+        database.execute("UPDATE release SET record = ?, digest = ?", (text, digest))
+    database.close()
+    for use in (ReleaseLedger, read_releases):
+        with pytest.raises(LedgerError, match="does not read"):
+            use(path)
 
 
 def test_a_curator_that_was_made_before_choices_refuses_them(tmp_path: Path) -> None:
