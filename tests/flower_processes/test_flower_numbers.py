@@ -29,7 +29,7 @@ def check_results(out: Path, reference: pa.Table, runtime: str) -> None:
     (session,) = json.loads((out / "study.json").read_text())["sessions"]
     assert session["runtime"] == runtime
     assert session["flwr"].startswith("1.")
-    assert sorted(path.name for path in out.iterdir()) == ["parts", "results.parquet", "study.json"]
+    assert sorted(path.name for path in out.iterdir()) == ["parts", "results.parquet", "rounds.txt", "study.json"]
 
 
 def check_transcript(messages: list[bytes], study_path: Path, clients: int) -> None:
