@@ -2,6 +2,7 @@
 
 A SuperNode with three changes: messages are answered by a callable and not by a program that Flower starts, bundles
 are judged by their bytes before anything else looks at them, and pauses between two looks for messages are the node's.
+What a client leaves in Flower's Context.state is not kept: budgets are in ledgers.
 """
 
 import hashlib
@@ -18,7 +19,16 @@ from flwr.app import Context, Message
 VERSION = "1.42."
 LOOP = "flwr.supernode.start_client_internal"
 PARTS = {
-    LOOP: ("_insert_message", "_verify_fab", "_push_messages", "FAB_VERIFICATION_ERROR", "time"),
+    LOOP: (
+        "_insert_message",
+        "_verify_fab",
+        "_push_messages",
+        "FAB_VERIFICATION_ERROR",
+        "Message",
+        "time",
+        "log",
+        "ERROR",
+    ),
     "flwr.supernode.cli.flower_supernode": ("flower_supernode",),
     "flwr.supernode.nodestate.in_memory_nodestate": ("CLIENT_APP_CRASHED_ERROR",),
     "flwr.supernode.nodestate.nodestate": ("NodeState",),
