@@ -129,6 +129,11 @@ def test_a_federation_with_keys_from_up_to_down(state: State, small: Path, refer
     assert {path.name for path in state.folder.iterdir()} >= {"keys", "certs", "logs", "nodes.toml"}
 
 
+def again(found: dict[str, Any]) -> tuple[int, int]:
+    """How often the two that were killed were started: a node that comes before the server is there, once more."""
+    return found["starts"]["superlink"], found["starts"]["node-1"]
+
+
 @pytest.mark.slow
 def test_what_dies_comes_back_and_revoked_keys_stay_out(state: State, small: Path, tmp_path: Path) -> None:
     folder = str(state.folder)
@@ -140,7 +145,7 @@ def test_what_dies_comes_back_and_revoked_keys_stay_out(state: State, small: Pat
     guardian = guardian_of(Path(record.home))
     for process in (record.children["node-1"].process, record.children["superlink"].process, guardian):
         os.kill(process, signal.SIGKILL)
-    wait_until(lambda: (found := status(state))["online"] == 2 and set(found["starts"].values()) == {1, 2})
+    wait_until(lambda: (found := status(state))["online"] == 2 and min(again(found)) >= 2)
     assert guardian_of(Path(record.home)) != guardian
     assert [node["id"] for node in status(state)["nodes"]] == [node["id"] for node in first["nodes"]]
     code, said = say("run", str(small), "--out", str(tmp_path / "out"), "--on", "deployment", "--federation", folder)
