@@ -102,11 +102,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Child:
-    """A process that is kept. `starts`: how often it was started; `failed`: it ended too often, and is left so."""
+    """A process that is kept, 0 while it is not there. `starts`: how often it was started; `left`: it ended and is not
+    started again, since its key is revoked.
+    """
 
     process: int
     starts: int = 1
-    failed: bool = False
+    left: bool = False
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ class Keeper:
         return any(entry.name == name and entry.revoked for entry in entries)
 
     def _tell(self, **changes: str) -> None:
-        children = {name: Child(kept.process, kept.starts) for name, kept in self._kept.items()}
+        children = {name: Child(kept.process, kept.starts, kept.due == math.inf) for name, kept in self._kept.items()}
         self.record = replace(self.record, children=children, **changes)  # type: ignore[arg-type]
         federation.write(self.record)
 
