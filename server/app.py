@@ -30,6 +30,7 @@ from server.outcome_record import cell_name
 from server.register import Register, read_register
 from server.release import ReleaseLedger
 from server.resume import JOURNAL, Journals
+from server.round import NO_MESSAGE
 from server.rounds import play
 from server.signatures import tasks_signer
 
@@ -125,12 +126,17 @@ def curator(config: RunConfig, environment: Mapping[str, str]) -> Iterator[Curat
             yield LiveCurator(ledger)
 
 
-@dataclass(frozen=True)
+@dataclass
 class GridPost:
-    """Flower's Grid as a post of byte strings; a message lives for `ttl` seconds."""
+    """Flower's Grid as a post of byte strings; a message lives for `ttl` seconds.
+
+    A Grid raises where a node sent what is no message, and all that the same call would have brought is lost with it:
+    once that happened, replies are pulled one by one.
+    """
 
     grid: Grid
     ttl: float
+    singly: bool = False
 
     def nodes(self) -> Collection[int]:
         """The connected nodes."""
@@ -145,8 +151,25 @@ class GridPost:
         return [name if (name := message.metadata.message_id) in sent else None for message in messages]
 
     def pull(self, ids: Collection[str]) -> Sequence[Letter]:
-        """Replies and error replies."""
+        """Replies and error replies; what is no message is an error of its sender's. Raises where there is no Grid."""
+        if not self.singly:
+            try:
+                return self._pulled(ids)
+            except Exception as error:
+                self.nodes()  # raises as well where it is the line that is broken
+                _log.warning("a reply is no message (%s): from here on each is pulled by itself", type(error).__name__)
+                self.singly = True
+        return [letter for name in ids for letter in self._alone(name)]
+
+    def _pulled(self, ids: Collection[str]) -> list[Letter]:
         return [_letter(message) for message in self.grid.pull_messages(ids)]
+
+    def _alone(self, name: str) -> list[Letter]:
+        try:
+            return self._pulled([name])
+        except Exception:  # whatever a client makes a reader of messages do
+            self.nodes()
+            return [Letter(0, name, b"", NO_MESSAGE)]
 
 
 def _letter(message: Message) -> Letter:

@@ -15,7 +15,7 @@ from protocol.counting import counted
 from protocol.errors import WireError
 from server.listening import RoundFailed
 from server.register import Register
-from server.round import Round
+from server.round import ERRORS, LOST, Round
 from server.sent import Sent, fault_of, is_report
 from server.signatures import SignTasks
 
@@ -25,15 +25,6 @@ DEATHS = 3  # of a node's process in one round: it will not do better at the nex
 SILENCE = 10  # a node that says nothing is asked again after this part of the deadline, then after twice as long
 SOON, LATEST = 0.1, 2.0  # seconds before a node is asked again whose message is known to be lost: more each time
 MOST_BLAMED = 20  # of nodes and reasons, in a summary
-ERRORS = {
-    1: "its code does not load",
-    2: "its code raised",
-    3: "the task was not there any more",
-    4: "the reply was not there any more",
-    5: "the node is gone",
-    7: "it does not accept the bundle of code: another version of halftruth, or one that its policy does not pin",
-    8: "its process died",
-}
 _log = logging.getLogger("flwr.halftruth")  # below Flower's logger, whose lines reach whoever reads the run's log
 
 
@@ -111,8 +102,8 @@ class Exchange:
     Strict: every node has to answer, and the first that cannot is named. A node whose message was lost, whose process
     died, or that says nothing for long is asked again until the deadline, and so is another one that came in place of
     one that is gone: the same tasks have the same answers, at no cost. Not strict: those that answered by the deadline
-    count, at least `quorum` of them, and replies that come later are only counted. `record` is given every byte string
-    that arrived.
+    count, at least `quorum` of them, and replies that come later are only counted; one that got lost is asked for once
+    more. `record` is given every byte string that arrived.
     With a `register` a reply has to be under its node's key and about its node's rows; `sign` puts tasks under the
     server's. `seen` counts what happened over all calls: answered, failed, missing, unreadable, duplicate, late,
     foreign, and what `blame` was told of: rejected; `blamed` the last of these by node and reason.
@@ -177,7 +168,7 @@ class Exchange:
         """One node's replies; those that may not count say why in place of what they say."""
         register, name = self.register, self.name(node)
         return [
-            Sent(raw, name, task, "" if register is None else fault_of(register, node, raw, tasks))
+            Sent(raw, name, task, "" if register is None else fault_of(register, node, raw, {task: tasks[task]}))
             for raw, task in zip(replies, tasks, strict=True)
         ]
 
@@ -263,6 +254,10 @@ class Exchange:
         if letter.error is not None:  # its text is the other side's, and is not repeated
             why = ERRORS.get(letter.error, "an unknown error")
             round.deaths[node] += letter.error == 8
+            if not self.strict and letter.error == LOST and round.times[node] == 1:  # perhaps with a liar's reply
+                self._note("failed", node, f"{why}: asked again")
+                self._send(round, [node])
+                return
             again = letter.error in AGAIN and round.deaths[node] <= DEATHS
             self._failed(round, node, f"Flower's error {letter.error}: {why}", again)
             return

@@ -3,6 +3,18 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+NO_MESSAGE, LOST = -1, 3  # errors: one of our own, and Flower's where a message or its reply is nowhere
+ERRORS = {
+    NO_MESSAGE: "what it sent is no message",
+    1: "its code does not load",
+    2: "its code raised",
+    LOST: "the task was not there any more",
+    4: "the reply was not there any more",
+    5: "the node is gone",
+    7: "it does not accept the bundle of code: another version of halftruth, or one that its policy does not pin",
+    8: "its process died",
+}
+
 
 @dataclass
 class Round:
