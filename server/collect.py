@@ -22,7 +22,7 @@ from protocol.trust import Trust
 from server.claims import Claim, Fault, settled
 from server.collect_choices import check_choices
 from server.collect_records import check_records, payload_kind, table_of
-from server.sent import Sent
+from server.sent import MANY, Sent
 
 KINDS = {Trust.CLEAR: Kind.SYMBOLS, Trust.LOCAL: Kind.SYMBOLS, Trust.CENTRAL: Kind.EXACT_SUMS}
 
@@ -106,8 +106,11 @@ def collect(task: Task, task_id: bytes, mail: Mail) -> Collected:
     wanted[asked.numbers()] = True
     claims: list[Claim] = []
     faults = list(mail.faults[task_id])
+    sent = Counter(sender for item, sender in answers if sender and not isinstance(item, Refusal))
+    flooding = {sender for sender, count in sent.items() if count > len(task.menu)}
+    faults += [Fault(sender, MANY) for sender in flooding]
     for signed, sender in answers:
-        if isinstance(signed, Refusal):
+        if isinstance(signed, Refusal) or sender in flooding:  # few bytes may be about all rows: each takes memory
             continue
         try:
             claims.append(Claim(_check(task, asked, signed.report, wanted), signed, sender))

@@ -14,6 +14,7 @@ from server.register import Known, Register
 from server.signatures import signed_by
 
 HEAD = struct.Struct("<I")  # bytes of what is known of a stored reply
+MANY = "more reports than mechanisms that were offered"  # a node sends one through each, or fewer
 
 
 class Sent(bytes):
@@ -56,7 +57,8 @@ def fault_of(register: Register, node: int, raw: bytes, tasks: Mapping[bytes, by
     """Why a node's reply to one of `tasks` (id -> bytes) may not count; empty where nothing speaks against it.
 
     Every report in it has to answer one of the tasks, signed by the key that the register has for the node, about rows
-    that the register gives it. What is no reply at all is for its reader to say.
+    that the register gives it, and there are no more of them than mechanisms were offered. What is no reply at all is
+    for its reader to say.
     """
     known = register.of(node)
     if known is None:
@@ -69,6 +71,8 @@ def fault_of(register: Register, node: int, raw: bytes, tasks: Mapping[bytes, by
         return ""
     if isinstance(answer, Refusal):
         return ""
+    if len(answer) > 1 and len(answer) > max(len(decode_task(task).menu) for task in tasks.values()):
+        return MANY  # before thousands of signatures are checked
     for signed in answer:
         if not signed.signature:
             return "a report without a signature"

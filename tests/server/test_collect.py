@@ -101,6 +101,19 @@ def test_what_does_not_count_is_named_by_its_sender() -> None:
     )
 
 
+def test_a_flood_of_reports_counts_as_none_and_takes_no_memory() -> None:
+    """A sum of a hundred bytes may be about all rows, which take eight bytes each where reports are compared."""
+    whole = encode_report(replace(sums(range(10), 1.0), rows=None))
+    flood = Sent(encode_reply([(whole, b"")] * 500), "eve", identity(encode_task(CENTRAL)))
+    mail = Mail.open([flood], [identity(encode_task(CENTRAL))])
+    result = collect(CENTRAL, identity(encode_task(CENTRAL)), mail)
+    assert result.rejected == ("eve: more reports than mechanisms that were offered",)
+    assert not len(result.rows) and result.blamed == {"eve"}
+    one = Sent(encode_reply([(whole, b"")]), "ann", identity(encode_task(CENTRAL)))
+    both = collect(CENTRAL, identity(encode_task(CENTRAL)), Mail.open([flood, one], [identity(encode_task(CENTRAL))]))
+    assert both.rows.tolist() == list(range(10))  # nor does it contest what others say
+
+
 def test_sums_add_exactly_in_any_order() -> None:
     parts = [sums(range(3), 2.0**-40 * 3), sums(range(3, 9), -(2.0**-3)), sums(range(9, 10), 1.0)]
     for order in itertools.permutations(parts):
