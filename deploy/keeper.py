@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from deploy import ending, federation
+from deploy import ending, federation, secret_files
 from deploy.certs import LOOPBACK
 from deploy.certs import read as read_certs
 from deploy.federation import FAILED, RUNNING, Child, Plan, Record, State, began, held
@@ -86,6 +86,7 @@ class Keeper:
     def _start_superlink(self, state: State) -> SuperLink:
         plan, authority = self.plan, self.record.authority
         database = state.database if plan.lasting else self.processes.home / "superlink.db"
+        secret_files.keep_to_owner(database)  # it holds messages, and the state's folder may be open to others
         given = {"HALFTRUTH_STATE": str(state.folder), "HALFTRUTH_KEY": str(state.server_key)}
         given |= {"HALFTRUTH_NODES": str(state.register)} if plan.keys else {}
         ensure_key(state.server_key)

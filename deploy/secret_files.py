@@ -33,6 +33,17 @@ def replace(path: Path, raw: bytes, mode: int = SECRET) -> None:
             beside.unlink()
 
 
+def keep_to_owner(database: Path) -> None:
+    """Have an SQLite file, empty where there was none, that only its owner can read; what it grows takes its mode.
+
+    Raises OSError.
+    """
+    os.close(os.open(database, os.O_RDWR | os.O_CREAT, SECRET))
+    for path in (database, *(database.with_name(f"{database.name}-{part}") for part in ("wal", "shm", "journal"))):
+        with suppress(FileNotFoundError):
+            path.chmod(SECRET)
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold a lock file for as long as the block runs; another process waits. Raises OSError."""

@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import socket
+import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,7 +15,7 @@ import pytest
 from deploy import background, federation, keeper, look
 from deploy.certs import ensure
 from deploy.federation import RUNNING, Child, Plan, Record, Runs, State, began, held, is_keeper, is_kept
-from deploy.processes import FlowerFailed
+from deploy.processes import FlowerFailed, private_home
 from protocol.strict import StudyError
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -133,3 +135,18 @@ def test_commands_of_a_plan(state: State, tmp_path: Path) -> None:
     words = keeper.node_words(Plan(str(state.folder), str(tmp_path / "nodes")), "127.0.0.1:9")
     assert list(words) == ["a", "b"]
     assert words["a"][4:] == ["--config", str(tmp_path / "nodes/a/node.toml"), "--superlink", "127.0.0.1:9"]
+
+
+def test_what_the_superlink_remembers_is_its_owner_s_alone(tmp_path: Path) -> None:
+    """Replies pass through its database, exact sums among them, and whoever made the folder may have left it open."""
+    open_folder = State(tmp_path / "open")
+    open_folder.folder.mkdir(mode=0o755)
+    left = open_folder.database.with_name("superlink.db-wal")
+    left.write_bytes(b"")
+    left.chmod(0o644)
+    with socket.create_server(("127.0.0.1", 0)) as other, private_home(tmp_path / "logs") as processes:
+        plan = Plan(str(open_folder.folder), port=other.getsockname()[1], lasting=True)
+        kept = keeper.Keeper(plan, processes, print, replace(record(open_folder), plan=plan))
+        with pytest.raises(FlowerFailed, match="is taken"):
+            kept.start()
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (open_folder.database, left)] == [0o600] * 2
