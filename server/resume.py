@@ -13,7 +13,7 @@ from protocol.study import Cell, Study
 from protocol.trust import Trust
 from server.collect import Collected
 from server.journal import Journal
-from server.listening import Ask, Check
+from server.listening import Ask, Check, RoundFailed
 from server.outcome_record import cell_name
 from server.sent import restored, stored
 
@@ -38,12 +38,14 @@ class Resumed:
     replayed: int = 0
     _round: tuple[bytes, list[bytes]] | None = None  # asked and not yet in the journal
     _left: int = 0  # its tasks that are still to be checked
+    _old: bool = False  # whether what is checked is in the journal
 
     def ask(self, tasks: list[bytes]) -> list[bytes]:
         """The replies of the nodes, or those that the journal has. Raises JournalError, and what asking raises."""
         name = identity(encode_bundle(tasks))
         self._round, self._left = None, len(tasks)
         before = self.journal.find(name)
+        self._old = before is not None
         if before is not None:
             self.replayed += 1
             return [restored(raw) for raw in before]
@@ -52,8 +54,17 @@ class Resumed:
         return replies
 
     def check(self, task: Task, collected: Collected, unread: Sequence[str]) -> None:
-        """Accept what was collected for a task; after the last one the round is written. Raises JournalError."""
-        self.accept(task, collected, unread)
+        """Accept what was collected for a task; after the last one the round is written.
+
+        Raises JournalError, and what accepting raises: of a round that is in the journal with how to be rid of it, as
+        where a live run wrote it and a strict one reads it.
+        """
+        try:
+            self.accept(task, collected, unread)
+        except RoundFailed as error:
+            if not self._old:
+                raise
+            raise RoundFailed(f"{error}; an earlier run wrote this: delete {self.journal.path} to ask again") from None
         if self._round is None:
             return
         if not len(collected.rows) or (collected.live and task.trust is not Trust.LOCAL):

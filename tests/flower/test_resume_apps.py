@@ -1,6 +1,7 @@
 """A server's app that goes on where another one stopped: answered rounds are in its journal."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -155,3 +156,29 @@ def test_a_round_of_a_live_run_keeps_its_senders_and_their_faults(
     assert said == [ROUNDS, ROUNDS // 2 + 1, ROUNDS - ROUNDS // 2]
     whole, parts = ((tmp_path / name / f"{cell_name(cell)}.jsonl").read_text("utf-8") for name in ("whole", "parts"))
     assert whole == parts and "node 100" in whole and "node 103" in whole
+
+
+def test_a_strict_run_that_reads_rounds_of_a_live_one_says_what_to_delete(
+    grid: Any, virtual: Virtual, loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the holders answered the live one, which ended early: a strict one cannot use that, however often."""
+    monkeypatch.setenv("HALFTRUTH_JOURNAL", str(tmp_path / "journal"))
+    monkeypatch.setenv("HALFTRUTH_OUTCOMES", str(tmp_path))
+    path = journal_path(tmp_path / "journal", loaded.study, cells(loaded.study)[0])
+    said = []
+    for mode in ("live", "strict", "strict"):
+        config = {**write(loaded.study, clients=2, deadline=5.0, mode=mode), "truth": write_truth(loaded.theta)}
+        there, asked = grid(virtual(2), config), []
+
+        def change(message: Message, reply: Message, asked: list[Message] = asked) -> list[Message]:
+            asked.append(message)
+            return [Message(Error(1, "secret"), reply_to=message) if len(asked) in (2, 3, 4) else reply]
+
+        there.change = change if mode == "live" else there.change
+        with suppress(RunFailed):
+            server_app(there, Context(1, 1, {}, RecordDict(), config))
+        said.append((tmp_path / "failed.txt").read_text("utf-8"))
+        if mode == "strict":
+            path.unlink(missing_ok=True)
+    assert "expected 40 rows for the central task" in said[1] and f"delete {path} to ask again" in said[1]
+    assert said[2] == said[1] and (tmp_path / "done").exists()
