@@ -26,7 +26,7 @@ def answerable(task: Task, source: Source | RecordSource) -> Rows:
     held = source.rows(task).numbers()
     if task.cap and not source.synthetic:
         held = np.intersect1d(held, _counting(task, source), assume_unique=True)
-    rows = held if task.rows is None else np.intersect1d(held, task.rows.numbers(), assume_unique=True)
+    rows = held if task.rows is None else held[task.rows.have(held)]
     if task.ties is Ties.DROP and len(rows) and not source.synthetic:
         rows = rows[cast(Source, source).labels(task, 0, rows).reveal() != TIE]
     return rows

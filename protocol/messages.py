@@ -125,6 +125,20 @@ class Runs:
         parts = [start + step * np.arange(count, dtype=np.int64) for start, step, count in self.runs]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
+    def have(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these numbers are in the set, which is not written out: a few bytes may stand for billions.
+
+        >>> Runs(((0, 2, 1 << 50),)).have(np.array([4, 5])).tolist()
+        [True, False]
+        """
+        if not self.runs:
+            return np.zeros(len(numbers), dtype=np.bool_)
+        starts, steps, counts = np.array(self.runs, dtype=np.int64).T
+        place = np.maximum(np.searchsorted(starts, numbers, side="right") - 1, 0)
+        away, step = numbers - starts[place], steps[place]
+        found: NDArray[np.bool_] = (away >= 0) & (away % step == 0) & (away // step < counts[place])
+        return found
+
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
         return iter(self.runs)
 

@@ -1,5 +1,6 @@
 """What real records pay: a run once for all its rounds, a local report each time, and nothing for what is refused."""
 
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -14,10 +15,11 @@ from client.labeler import Node, answer
 from client.ledger import DiskLedger
 from client.ledger_view import read_entries, read_labelers
 from client.policy import Policy
+from client.rows import answerable
 from client.sources.record_columns import RecordColumns
 from client.sources.record_table import RecordTable, read_record_table
 from protocol.codec import decode_reply, encode_task
-from protocol.messages import Code, Coins, Mechanism, Report, Task
+from protocol.messages import Code, Coins, Mechanism, Report, Runs, Task
 from protocol.numeric import NUMERIC, numeric_channel
 from protocol.privacy import Unit
 from protocol.problem import Problem
@@ -247,3 +249,18 @@ def test_reports_of_two_people_decode(books: Books) -> None:
     (signed,) = decode_reply(answer(encode_task(local()), books.node()))  # type: ignore[misc]
     legal = numeric_channel("piecewise", dict(local().menu[0].parameters)).legal(signed.report.payload.values[0])
     assert legal.all()
+
+
+@pytest.mark.parametrize(("start", "step", "held"), [(0, 1, 4), (1, 2, 2), (3, 5, 1)])
+def test_a_few_bytes_about_billions_of_rows_cost_nothing(books: Books, start: int, step: int, held: int) -> None:
+    """Written out they would take 34 GB, at the node, by whoever may ask it."""
+    most = (1 << 32) - 1
+    rows = Runs(((start, step, (most - 1 - start) // step + 1),))
+    task = replace(central(n=most), rows=rows)
+    tracemalloc.start()
+    try:
+        assert len(answerable(task, books.table())) == held
+        answer(encode_task(task), books.node())
+        assert tracemalloc.get_traced_memory()[1] < 1 << 26
+    finally:
+        tracemalloc.stop()

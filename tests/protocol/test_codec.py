@@ -148,6 +148,7 @@ def test_runs_name_exactly_their_numbers(numbers: list[int]) -> None:
     runs = Runs.of(numbers)
     assert runs.numbers().tolist() == numbers
     assert runs.count == len(numbers)
+    assert np.flatnonzero(runs.have(np.arange(420))).tolist() == numbers
 
 
 @pytest.mark.parametrize("runs", [((5, 1, 1), (3, 1, 1)), ((0, 0, 2),), ((0, 1, 0),), ((0, 1, 3), (2, 1, 1))])
