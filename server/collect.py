@@ -6,7 +6,7 @@ result does not depend on the order of arrival.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ class Collected:
     `ways` (rows,), where a menu offers several mechanisms: the place in it of the one that answered a row.
     `accepted` are the public ids of the reports that count; `rejected` says why others do not, and `blamed` whose they
     are. `coins` names addressed ones where any report has them; `live` says that some report has the system's, so that
-    somebody is to be protected.
+    somebody is to be protected; `heard_live` says it of those that do not count as well.
     """
 
     rows: NDArray[np.int64] = field(repr=False)
@@ -51,6 +51,7 @@ class Collected:
     live: bool = False
     values: NDArray[np.float64] | None = field(default=None, repr=False)
     blamed: frozenset[str] = frozenset()
+    heard_live: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,9 @@ def collect(task: Task, task_id: bytes, mail: Mail) -> Collected:
         except ValueError as error:
             faults.append(Fault(sender, str(error)))
     accepted, contested = settled(claims, task)
-    return _merge(task, accepted, refusals, sorted([*faults, *contested]))
+    merged = _merge(task, accepted, refusals, sorted([*faults, *contested]))
+    heard = any(isinstance(item, Signed) and item.report.coins is Coins.OS for item, _ in answers)
+    return replace(merged, heard_live=heard)
 
 
 def _check(task: Task, asked: Runs, report: Report, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:

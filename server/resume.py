@@ -67,7 +67,7 @@ class Resumed:
             raise RoundFailed(f"{error}; an earlier run wrote this: delete {self.journal.path} to ask again") from None
         if self._round is None:
             return
-        if not len(collected.rows) or (collected.live and task.trust is not Trust.LOCAL):
+        if not len(collected.rows) or (collected.heard_live and task.trust is not Trust.LOCAL):
             self._round = None  # a round without an answer is asked again, and an exact one leaves nothing here
             return
         self._left -= 1

@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.trust import Trust
 from server.collect import Collected, Mail, collect
+from server.journal import Journal
+from server.resume import Resumed
 from server.sent import Sent
 
 ONE = Decimal(1)
@@ -121,6 +124,21 @@ def test_sums_add_exactly_in_any_order() -> None:
         assert result.sums is not None
         assert (result.sums == 2.0**-40 * 3 - 2.0**-3 + 1).all()
         assert not result.rejected
+
+
+def test_exact_sums_that_do_not_count_are_not_written_to_a_journal_either(tmp_path: Path) -> None:
+    """A liar contests somebody's sum, and has another one accepted whose coins protect nobody."""
+    task_id = identity(encode_task(CENTRAL))
+    true, contests = sums(range(5), 1.0), sums(range(4, 6), 1.0)
+    accepted = replace(sums(range(6, 10), 1.0), coins=Coins.ADDRESSED)
+    replies = [encode_reply([(encode_report(report), b"")]) for report in (true, contests, accepted)]
+    with Journal.open(tmp_path / "journal") as journal:
+        own = Resumed(journal, lambda tasks: replies, lambda *checked: None)
+        own.ask([encode_task(CENTRAL)])
+        result = collect(CENTRAL, task_id, Mail.open(replies, [task_id]))
+        assert result.rows.tolist() == [6, 7, 8, 9] and not result.live
+        own.check(CENTRAL, result, ())
+    assert replies[0] not in (tmp_path / "journal").read_bytes()
 
 
 def test_a_labeler_on_two_nodes_is_not_heard() -> None:
