@@ -114,7 +114,7 @@ def _check_source(node: NodeFile, named: TableFile | RecordFile) -> None:
 def _become(node: NodeFile | None, words: Sequence[str], stock: str) -> int:
     """Replace this process by ours, or by `stock`, Flower's SuperNode, which runs what the server ships.
 
-    Where ours cannot run here it becomes the other, with a warning, but not where a file says who is to answer.
+    Where ours cannot run here it becomes the other, with a warning, but never beside somebody's labels.
     """
     environment = {**os.environ, **QUIET}
     if node is not None and node.executor == "stock":
@@ -127,9 +127,11 @@ def _become(node: NodeFile | None, words: Sequence[str], stock: str) -> int:
 
 
 def _insists(node: NodeFile | None) -> bool:
-    """Whether a node file allows no code but the installed one: it says so, or pins code or the server's key."""
+    """Whether no code but the installed one may answer: somebody's labels are there, or the file says or pins so."""
     if node is None:
         return False
+    if not isinstance(node.source, SyntheticLabels):
+        return True
     with node.path.open("rb") as file:
         said = "executor" in tomllib.load(file).get("node", {})
     return said or bool(node.bundles) or node.server_key is not None

@@ -59,7 +59,7 @@ def test_a_node_with_labels_becomes_a_supernode(tmp_path: Path, executed: list[l
     assert main(["node", "--config", str(tmp_path / "node.toml"), "--port", "9999"]) == 0
     (words,) = executed
     assert words[1:] == [
-        *("-P", "-m", "deploy.supernode", "--or", program("flower-supernode"), "--"),
+        *("-P", "-m", "deploy.supernode", "--"),  # and no other program to fall back to, beside somebody's labels
         *("--superlink", "example.org:8443", "--node-config", f'config="{tmp_path}/node.toml"'),
         *("--root-certificates", f"{tmp_path}/ca.crt", "--auth-supernode-private-key", f"{tmp_path}/node.key"),
         *("--host", "127.0.0.1", "--port", "9999"),
@@ -143,7 +143,7 @@ def test_a_node_that_a_federation_here_starts_connects_to_its_superlink(
     )
     (words,) = executed
     assert words[1:] == [
-        *("-P", "-m", "deploy.supernode", "--or", program("flower-supernode"), "--"),
+        *("-P", "-m", "deploy.supernode", "--"),
         *("--superlink", "127.0.0.1:8001", "--node-config", f'config="{tmp_path}/node.toml"', "--insecure"),
         *("--host", "127.0.0.1", "--port", "9999"),
     ]
