@@ -33,3 +33,9 @@ def hosts() -> Iterator[Make]:
         pytest.skip(reason)
     with ExitStack() as stack:
         yield lambda names: stack.enter_context(hosts_module.network(names))
+
+
+@pytest.fixture
+def beside() -> Callable[[str], ModuleType]:
+    """Modules of this folder by name."""
+    return _load
