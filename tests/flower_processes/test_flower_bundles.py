@@ -148,6 +148,7 @@ def test_a_bundle_that_steals_labels_is_run_by_the_stock_executor_only(study: Lo
         assert len(unpacked(federation.home(2))) == 1
 
 
+@pytest.mark.slow  # tests/deploy/test_flower_pull.py does the same to Flower's own state
 def test_a_server_that_names_one_bundle_and_ships_another_is_refused_and_ends_no_node(
     study: Loaded, tmp_path: Path
 ) -> None:

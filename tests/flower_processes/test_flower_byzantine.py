@@ -187,12 +187,10 @@ def left_out(lies: list[str], names: Sequence[str]) -> str:
     return f"{sum(1 << place for place, name in enumerate(lies) if name not in names):x}"
 
 
-QUICK = ("the truth", "NaN", "another node's rows", "unsigned", "a reply to another task", SILENT)
-
-
-@pytest.mark.parametrize("names", [QUICK, pytest.param(("the truth", *SAID, SILENT), marks=pytest.mark.slow)])
-def test_an_estimate_is_as_without_the_liar_who_is_named(lab: Lab, lies: list[str], names: Sequence[str]) -> None:
-    assert set(lies) == {"the truth", SILENT, *SAID}
+@pytest.mark.slow  # tests/flower/test_signed_apps.py tells the same lies in one process
+def test_an_estimate_is_as_without_the_liar_who_is_named(lab: Lab, lies: list[str]) -> None:
+    names = ("the truth", *SAID, SILENT)
+    assert set(lies) == set(names)
     (lab.folder / "told.txt").write_text("")
     said = lab.run(lab.loaded.study, finished=left_out(lies, names))
     assert (lab.outcomes / "done").exists(), (lab.outcomes / "failed.txt").read_text()

@@ -36,6 +36,7 @@ def asked(run: Any) -> None:
     run.wait(lambda: None if any("bin/flwr run" in words for words in run.others().values()) else 1)
 
 
+@pytest.mark.slow  # tests/flower_processes/test_flower_kills.py kills each of them in the suite
 @pytest.mark.parametrize("name", ["bin/flower-superlink", "deploy.supernode"])
 def test_a_killed_process_is_started_again_at_once(command: Commands, reference: pa.Table, name: str) -> None:
     run = command(*DEPLOYMENT)

@@ -91,6 +91,7 @@ def test_fifty_kills(command: Commands, tmp_path: Path, seed: int) -> None:
     killed_again_and_again(command, tmp_path, coins.choice(list(PROGRAMS), 5).tolist(), coins)
 
 
+@pytest.mark.slow
 def test_a_killed_command_goes_on_in_the_middle_of_a_unit(command: Commands, tmp_path: Path) -> None:
     """Its guardian ends everything; what was answered is in its folder, and asked of nobody again."""
     path = tmp_path / "study.toml"
