@@ -1,5 +1,6 @@
 """A federation over hosts of a test network: a server and nodes with TLS and keys, each at an address of its own."""
 
+import json
 import os
 import signal
 import subprocess
@@ -107,8 +108,7 @@ class Federation:
 
     def online(self) -> int:
         """How many nodes the server has."""
-        done = self.halftruth(self.server, "status", "--state", str(self.state), "--json")
-        return done.stdout.count('"online"')
+        return int(json.loads(self.ok(self.server, "status", "--state", str(self.state), "--json"))["online"])
 
     def ok(self, host: Any, *words: str) -> str:
         """What a command prints that succeeds."""

@@ -20,12 +20,14 @@ def federation(hosts: Callable[..., Any], beside: Callable[[str], Any], tmp_path
     """A server and three nodes, online."""
     server, *nodes = hosts(["server", *NODES])
     made = beside("federation").Federation(tmp_path, server, nodes)
-    made.start_server()
-    for at in range(len(nodes)):
-        made.start_node(at)
-    beside("federation").until(lambda: made.online() == len(nodes))
-    yield made
-    made.forget_names()
+    try:
+        made.start_server()
+        for at in range(len(nodes)):
+            made.start_node(at)
+        beside("federation").until(lambda: made.online() == len(nodes))
+        yield made
+    finally:
+        made.forget_names()
 
 
 @pytest.mark.slow
