@@ -93,7 +93,7 @@ def test_an_estimate_does_not_depend_on_the_other_epsilon(reference: list[Outcom
     ("change", "reason"),
     [
         (lambda replies: replies[1:], "got 240"),
-        (lambda replies: [*replies, replies[0]], "already answered"),
+        (lambda replies: [*replies, replies[0]], "already here"),
         (lambda replies: [*replies[1:], replies[0][:-1]], "do not parse"),
     ],
 )

@@ -58,6 +58,7 @@ def test_a_lost_ledger_is_missed_and_nobody_answers_anew(left: bytes | None, tmp
     assert main(["fit", *map(str, (votes, *LOCAL, *state))]) == 1
     assert "expected the ledger of what was spent and answered in this folder, found none" in capsys.readouterr().err
     ledger.write_bytes(kept)
+    ledger.chmod(0o600)
     second, _ = fitted(capsys, votes, *LOCAL, *state)
     assert second["ranking"] == first["ranking"]
     assert second["charged_labels"] == 0
