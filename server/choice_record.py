@@ -1,17 +1,13 @@
 """What a curator chooses, as values and as the text that its ledger keeps: places, and noisy values of them."""
 
-import json
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from protocol.messages import Coins
 from protocol.privacy import Unit
 from server.mechanisms.exact_choices import CHOICES, HISTOGRAM, LOOKS, Chooser, chooser
-from server.release_record import sorted_reports
+from server.release_record import fields_of, sorted_reports, text_of
 
 
 @dataclass(frozen=True)
@@ -104,13 +100,6 @@ class SimulatedChoice:
     coins: ClassVar[Coins] = Coins.ADDRESSED
 
 
-def values_of(choice: Choice | SimulatedChoice) -> NDArray[np.float64]:
-    """The values as doubles, shape (places,): values * 2^exponent, rounded to nearest (post-processing)."""
-    values = np.array([float(value) for value in choice.values])
-    scaled: NDArray[np.float64] = np.ldexp(values, choice.request.exponent)
-    return scaled
-
-
 def is_look(request: ChoiceRequest) -> bool:
     """Whether a choice is about thresholds, beside the rounds of an algorithm."""
     return request.mechanism in LOOKS
@@ -118,28 +107,11 @@ def is_look(request: ChoiceRequest) -> bool:
 
 def encode_choice(choice: Choice) -> str:
     """A choice as canonical JSON: bytes in hexadecimal, decimals as strings, integers exact."""
-    request = choice.request
-    fields = vars(request) | {
-        "task": request.task.hex(),
-        "accepted": [report.hex() for report in request.accepted],
-        "epsilon": str(request.epsilon),
-        "delta": None if request.delta is None else str(request.delta),
-        "unit": request.unit.name,
-        "share": None if request.share is None else str(request.share),
-        "decay": str(request.decay),
-        "places": choice.places,
-        "values": choice.values,
-    }
-    return json.dumps(fields, sort_keys=True)
+    return text_of(choice.request, places=choice.places, values=choice.values)
 
 
 def decode_choice(text: str) -> Choice:
     """The choice that `encode_choice` wrote; raises ValueError or LookupError for other text."""
-    fields = json.loads(text)
+    fields = fields_of(text, ("epsilon", "decay"), ("delta", "share"))
     places, values = tuple(fields.pop("places")), tuple(fields.pop("values"))
-    fields["task"] = bytes.fromhex(fields["task"])
-    fields["accepted"] = tuple(map(bytes.fromhex, fields["accepted"]))
-    for name in ("epsilon", "delta", "share", "decay"):
-        fields[name] = None if fields[name] is None else Decimal(fields[name])
-    fields["unit"] = Unit[fields["unit"]]
     return Choice(ChoiceRequest(**fields), places, values)

@@ -1,9 +1,10 @@
 """What a curator releases, as values and as the text that its ledger keeps."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,34 +98,71 @@ class SimulatedRelease:
     coins: ClassVar[Coins] = Coins.ADDRESSED
 
 
-def in_real_units(release: Release | SimulatedRelease) -> NDArray[np.float64]:
-    """The released sum as doubles, shape (p,): values * 2^exponent, rounded to nearest (post-processing)."""
-    values = np.array([float(value) for value in release.values])
-    scaled: NDArray[np.float64] = np.ldexp(values, release.request.exponent)
+class Noisy(Protocol):
+    """What a curator made: noisy values in units of 2^exponent of its request."""
+
+    @property
+    def request(self) -> "InUnits":
+        """What was asked of the curator."""
+
+    @property
+    def values(self) -> Sequence[int] | Sequence[float]:
+        """The noisy values."""
+
+
+class InUnits(Protocol):
+    """A request that says in which units its values are."""
+
+    @property
+    def exponent(self) -> int:
+        """Of two."""
+
+
+def in_real_units(made: Noisy) -> NDArray[np.float64]:
+    """The values as doubles, shape (values,): values * 2^exponent, rounded to nearest (post-processing)."""
+    values = np.array([float(value) for value in made.values])
+    scaled: NDArray[np.float64] = np.ldexp(values, made.request.exponent)
     return scaled
 
 
 def encode(release: Release) -> str:
     """A release as canonical JSON: bytes in hexadecimal, decimals as strings, integers exact."""
-    request = release.request
-    fields = vars(request) | {
-        "task": request.task.hex(),
-        "accepted": [report.hex() for report in request.accepted],
-        "epsilon": str(request.epsilon),
-        "delta": str(request.delta),
-        "unit": request.unit.name,
-        "values": release.values,
-        "stddev": release.stddev,
-    }
-    return json.dumps(fields, sort_keys=True)
+    return text_of(release.request, values=release.values, stddev=release.stddev)
 
 
 def decode(text: str) -> Release:
     """The release that `encode` wrote; raises ValueError or LookupError for other text."""
-    fields = json.loads(text)
+    fields = fields_of(text, ("epsilon", "delta"))
     values, stddev = tuple(fields.pop("values")), fields.pop("stddev")
+    return Release(ReleaseRequest(**fields), values, stddev)
+
+
+def text_of(request: object, **made: object) -> str:
+    """A request and what was made of it as canonical JSON."""
+    return json.dumps({name: _plain(value) for name, value in vars(request).items()} | made, sort_keys=True)
+
+
+def fields_of(text: str, decimals: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
+    """What `text_of` wrote, those named in `decimals` as decimals, and in `optional` as decimals or None.
+
+    Raises ValueError or LookupError for other text.
+    """
+    fields: dict[str, Any] = json.loads(text)
     fields["task"] = bytes.fromhex(fields["task"])
     fields["accepted"] = tuple(map(bytes.fromhex, fields["accepted"]))
-    fields["epsilon"], fields["delta"] = Decimal(fields["epsilon"]), Decimal(fields["delta"])
     fields["unit"] = Unit[fields["unit"]]
-    return Release(ReleaseRequest(**fields), values, stddev)
+    fields |= {name: None if fields[name] is None else Decimal(fields[name]) for name in optional}
+    return fields | {name: Decimal(fields[name]) for name in decimals}
+
+
+def _plain(value: object) -> object:
+    match value:
+        case bytes():
+            return value.hex()
+        case tuple():
+            return [_plain(one) for one in value]
+        case Decimal():
+            return str(value)
+        case Unit():
+            return value.name
+    return value

@@ -14,9 +14,9 @@ from server.algorithms.bounds import FAILURE, assumed, rounded
 from server.algorithms.sparse_local import local_hard_thresholding
 from server.algorithms.sparse_terms import Indices, SparsePath, Terms, batches, largest, terms_of
 from server.algorithms.steps import Floats, Room, Steps, mean_of_rows
-from server.choice_record import values_of
 from server.evidence import Heard
 from server.mechanisms.selection_rounds import Rounds, shared_rounds
+from server.release_record import in_real_units
 from server.thresholds import bias_constant, mse_threshold, sparse_threshold
 
 
@@ -94,7 +94,7 @@ def _chosen(room: Room, heard: Heard, at: Floats, index: int, terms: Terms) -> t
     moved, share = moves(task.unit) * math.floor(Fraction(how.threshold) / unit), room.arm.get("split")
     more = {"sparsity": terms.sparsity, "share": share if isinstance(share, Decimal) else None}
     choice = room.chosen(heard, index, scores, task.exponent, moved, task.menu[0].name, **more)
-    values = values_of(choice) * float(terms.step) / choice.request.count
+    values = in_real_units(choice) * float(terms.step) / choice.request.count
     return np.array(choice.places, dtype=np.int64), values
 
 

@@ -20,11 +20,11 @@ from server.algorithms.bounds import noise_multiplier, rounded
 from server.algorithms.local import worst_variance
 from server.algorithms.side_by_side import side_by_side
 from server.algorithms.steps import Room, Steps
-from server.choice_record import values_of
 from server.evidence import Heard
 from server.mechanisms.exact_choices import HISTOGRAM, THRESHOLD
 from server.mechanisms.threshold_choice import DECAY, usual_target
 from server.mechanisms.threshold_fits import debiased_fractions, fit_tail, local_choice, local_target
+from server.release_record import in_real_units
 
 # A rule for one repetition: asks, pays, and leaves a room with the rest of the claim, and a number as its threshold.
 Rule = Callable[[Room], Generator[list[Task], list[Heard], Room]]
@@ -97,7 +97,7 @@ def by_histogram(room: Room) -> Generator[list[Task], list[Heard], Room]:
     heard, counts = yield from _counts(room, part, bins=Decimal(1))
     level, thresholds = float(part), GRID.thresholds
     bins = [ONE * (above - beyond) for above, beyond in pairwise([*counts, 0])]
-    histogram = values_of(room.chosen(heard, 0, bins, POWER, ONE, HISTOGRAM))
+    histogram = in_real_units(room.chosen(heard, 0, bins, POWER, ONE, HISTOGRAM))
     tail = fit_tail(histogram, thresholds, room.n, level)
     effective, above = _effective(rest), np.cumsum(histogram[::-1])[::-1]
     few = np.flatnonzero(above <= usual_target(effective, part))

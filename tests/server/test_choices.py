@@ -15,14 +15,14 @@ from protocol.coins import Address, Stream, words
 from protocol.messages import Coins
 from protocol.privacy import Unit
 from server.accountant import composition
-from server.choice_record import Choice, ChoiceRequest, decode_choice, encode_choice, values_of
+from server.choice_record import Choice, ChoiceRequest, decode_choice, encode_choice
 from server.mechanisms.discrete_gaussian import calibrate
 from server.mechanisms.exact_choices import HISTOGRAM, LOOKS, THRESHOLD
 from server.mechanisms.selection_rounds import ONE_SHOT
 from server.mechanisms.selections import SELECTIONS
 from server.release import ReleaseLedger
 from server.release_file import LedgerError, read_releases
-from server.release_record import Release, ReleaseRequest
+from server.release_record import Release, ReleaseRequest, in_real_units
 from server.simulated_choice import simulated_choice, words_wanted
 
 FIVE = Decimal("1e-5")
@@ -64,7 +64,7 @@ def test_a_second_call_returns_the_first_choice(tmp_path: Path, mechanism: str) 
     stored = read_releases(path)
     assert stored[0] == first == decode_choice(encode_choice(first)) and len(stored) == 2
     assert (first.request.accepted, first.request.count, first.coins) == ((b"one", b"two"), 40, Coins.OS)
-    assert len(values_of(first)) == (0 if mechanism == THRESHOLD else len(first.places))
+    assert len(in_real_units(first)) == (0 if mechanism == THRESHOLD else len(first.places))
 
 
 def test_a_key_is_a_sum_or_a_choice_and_has_one_request() -> None:
