@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from deploy import ending, federation, keeper
+from deploy import commands, ending, federation, keeper
 from deploy.federation import FAILED, RUNNING, Plan, Record, Runs, State
 from deploy.processes import FlowerFailed
 from protocol.strict import StudyError
@@ -32,7 +32,7 @@ def start(plan: Plan) -> tuple[Record, bool]:
         return _ready(state, plan, None), False
     keeper.sweep(state)
     keeper.check(plan)
-    keeper.node_words(plan, "")
+    commands.node_words(plan, "")
     state.logs.mkdir(exist_ok=True)
     log = state.logs / "keeper.log"
     with log.open("wb") as output:

@@ -16,15 +16,16 @@ from pathlib import Path
 from deploy import ending, federation, secret_files
 from deploy.certs import LOOPBACK
 from deploy.certs import read as read_certs
+from deploy.commands import join, local_host, node_words, superlink_words
 from deploy.federation import FAILED, RUNNING, Child, Plan, Record, State, began, held
 from deploy.flwr_command import SuperLink, private_connection
 from deploy.node_keys import PublicKey, ensure_key, public_path
 from deploy.nodes import import_path
-from deploy.ports import HOST, free_port, taken
+from deploy.ports import free_port, taken
 from deploy.processes import FlowerFailed, Processes, private_home
 from deploy.register_file import admitted, change
 from deploy.register_file import read as read_register
-from deploy.superlink import KERNELS, wait_until_ready
+from deploy.superlink import KERNELS, SUPERLINK, wait_until_ready
 from protocol.counting import counted
 from protocol.failure import RunFailed
 from protocol.strict import StudyError
@@ -36,7 +37,6 @@ COMING = 300.0  # seconds that nodes may take until all are there
 ATTEMPTS = 3  # what ends so often while it starts does not work
 LONGEST_PAUSE = 60.0  # seconds, after 1, 2, 4, ..., before a child that keeps ending is started again
 SOUND = 60.0  # seconds after which a child's earlier ends are forgotten
-SUPERLINK = "superlink"
 
 
 @dataclass
@@ -102,7 +102,7 @@ class Keeper:
             if self.processes.lives(SUPERLINK) or attempt == ATTEMPTS - 1:
                 raise FlowerFailed(f"the SuperLink does not start; its log: {self.processes.log(SUPERLINK)}")
             self.processes.forget(SUPERLINK)
-        address = _join(local_host(plan.host), port)
+        address = join(local_host(plan.host), port)
         self._tell(address=address)
         return private_connection(self.processes.home, self.processes.environment, address, authority)
 
@@ -220,47 +220,6 @@ def check(plan: Plan) -> None:
             f"{found.certificate}: expected it to hold {needed}, it holds {', '.join(found.hosts)}: "
             f"halftruth certs {plan.certs} --host {needed} --renew"
         )
-
-
-def superlink_words(plan: Plan, port: int, database: Path) -> list[str]:
-    """The command of the SuperLink."""
-    words = ["flower-superlink", "--host", plan.host, "--port", str(port), "--database", str(database)]
-    words += ["--disable-runtime-dependency-installation"]
-    if plan.certs is None:
-        return [*words, "--insecure"]
-    found = read_certs(Path(plan.certs))
-    words += ["--ssl-certfile", str(found.certificate), "--ssl-keyfile", str(found.key)]
-    words += ["--ssl-ca-certfile", str(found.authority)]
-    return [*words, "--enable-supernode-auth"] if plan.keys else words
-
-
-def node_words(plan: Plan, address: str) -> dict[str, list[str]]:
-    """The command of each node by its name."""
-    if isinstance(plan.nodes, str):
-        folders = sorted(file.parent for file in Path(plan.nodes).glob("*/node.toml"))
-        if not folders:
-            raise StudyError(f"--nodes: expected folders with a node.toml in {plan.nodes}, found none")
-        which = {folder.name: ["--config", str(folder / "node.toml")] for folder in folders}
-    else:
-        which = {f"node-{part}": ["--part", f"{part}/{plan.nodes}"] for part in range(plan.nodes)}
-    where = ["--superlink", address]
-    if plan.certs is not None:
-        where += ["--certs", str(Path(plan.certs) / "ca.crt")]
-    keys = State(Path(plan.state)).keys
-    command = [sys.executable, "-m", "studies", "node"]
-    return {
-        name: [*command, *words, *where, *(["--key", str(keys / name)] if plan.keys else [])]
-        for name, words in which.items()
-    }
-
-
-def local_host(host: str) -> str:
-    """By which host this machine itself reaches a server that listens on `host`."""
-    return {"0.0.0.0": HOST, "::": "::1"}.get(host, host)
-
-
-def _join(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _set_aside(logs: Path) -> None:

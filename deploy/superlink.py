@@ -4,12 +4,12 @@ import os
 import time
 from pathlib import Path
 
-from deploy.flwr_command import SuperLink
+from deploy.flwr_command import SuperLink, private_connection
 from deploy.ports import HOST, free_port
 from deploy.processes import FlowerFailed, Processes
 from server import kernel_cache
 
-NAME, SUPERLINK = "private", "superlink"
+SUPERLINK = "superlink"
 STARTING = 120.0  # seconds; an idle machine takes two
 # Beside the code that is installed, like Python's own: the server's copy of it has another folder every time. Where
 # nothing can be written there, as in an image, the environment names a place.
@@ -35,8 +35,7 @@ def start_superlink(
         processes.start(SUPERLINK, words, HALFTRUTH_OUTCOMES=str(outcomes), **KERNELS, **variables)
         if wait_until_ready(processes, SUPERLINK, port):
             address = f"{HOST}:{port}"
-            _write_connection(processes.home, address)
-            return SuperLink(NAME, processes.environment), address
+            return private_connection(processes.home, processes.environment, address, None), address
         if processes.lives(SUPERLINK):
             raise FlowerFailed(f"expected the SuperLink to listen within {STARTING:g} seconds, got none")
         processes.forget(SUPERLINK)
@@ -51,8 +50,3 @@ def wait_until_ready(processes: Processes, name: str, port: int) -> bool:
             return True
         time.sleep(0.05)
     return False
-
-
-def _write_connection(home: Path, address: str) -> None:
-    connection = f'[superlink]\ndefault = "{NAME}"\n\n[superlink.{NAME}]\naddress = "{address}"\ninsecure = true\n'
-    (home / "config.toml").write_text(connection, encoding="ascii")

@@ -3,9 +3,9 @@
 import time
 
 from deploy.federation import Record
-from deploy.keeper import SUPERLINK
 from deploy.look import link_of, running
 from deploy.processes import FlowerFailed
+from deploy.superlink import SUPERLINK
 from protocol.counting import counted
 from protocol.strict import StudyError
 from protocol.version import version

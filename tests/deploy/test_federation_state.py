@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy import background, federation, keeper, look
+from deploy import background, commands, federation, keeper, look
 from deploy.certs import ensure
 from deploy.federation import RUNNING, Child, Plan, Record, Runs, State, began, held, is_keeper, is_kept
 from deploy.processes import FlowerFailed, private_home
@@ -123,16 +123,16 @@ def test_plans_that_cannot_be_kept_are_refused_before_anything_starts(state: Sta
 def test_commands_of_a_plan(state: State, tmp_path: Path) -> None:
     ensure(tmp_path / "certs")
     plan = Plan(str(state.folder), 2, certs=str(tmp_path / "certs"), keys=True)
-    assert keeper.superlink_words(plan, 8443, Path("/d"))[-1] == "--enable-supernode-auth"
-    assert "--insecure" in keeper.superlink_words(replace(plan, certs=None, keys=False), 8443, Path("/d"))
-    assert keeper.node_words(plan, "127.0.0.1:9")["node-1"][1:] == [
+    assert commands.superlink_words(plan, 8443, Path("/d"))[-1] == "--enable-supernode-auth"
+    assert "--insecure" in commands.superlink_words(replace(plan, certs=None, keys=False), 8443, Path("/d"))
+    assert commands.node_words(plan, "127.0.0.1:9")["node-1"][1:] == [
         *("-m", "studies", "node", "--part", "1/2", "--superlink", "127.0.0.1:9"),
         *("--certs", str(tmp_path / "certs" / "ca.crt"), "--key", str(state.keys / "node-1")),
     ]
     for name in ("b", "a"):
         (tmp_path / "nodes" / name).mkdir(parents=True)
         (tmp_path / "nodes" / name / "node.toml").touch()
-    words = keeper.node_words(Plan(str(state.folder), str(tmp_path / "nodes")), "127.0.0.1:9")
+    words = commands.node_words(Plan(str(state.folder), str(tmp_path / "nodes")), "127.0.0.1:9")
     assert list(words) == ["a", "b"]
     assert words["a"][4:] == ["--config", str(tmp_path / "nodes/a/node.toml"), "--superlink", "127.0.0.1:9"]
 

@@ -15,9 +15,9 @@ import pytest
 from client.labeler import answer
 from client.node import node_of
 from deploy.certs import ensure
+from deploy.commands import superlink_words
 from deploy.federation import Plan, State
 from deploy.flwr_command import SuperLink, private_connection
-from deploy.keeper import superlink_words
 from deploy.node_keys import ensure_key, read_public
 from deploy.nodes import import_path
 from deploy.ports import HOST, free_port

@@ -1,0 +1,55 @@
+"""The commands that a federation's processes are started with, and how its server is reached from this machine."""
+
+import sys
+from pathlib import Path
+
+from deploy.certs import read as read_certs
+from deploy.federation import Plan, State
+from deploy.ports import HOST
+from protocol.strict import StudyError
+
+
+def superlink_words(plan: Plan, port: int, database: Path) -> list[str]:
+    """The command of the SuperLink."""
+    words = ["flower-superlink", "--host", plan.host, "--port", str(port), "--database", str(database)]
+    words += ["--disable-runtime-dependency-installation"]
+    if plan.certs is None:
+        return [*words, "--insecure"]
+    found = read_certs(Path(plan.certs))
+    words += ["--ssl-certfile", str(found.certificate), "--ssl-keyfile", str(found.key)]
+    words += ["--ssl-ca-certfile", str(found.authority)]
+    return [*words, "--enable-supernode-auth"] if plan.keys else words
+
+
+def node_words(plan: Plan, address: str) -> dict[str, list[str]]:
+    """The command of each node by its name."""
+    if isinstance(plan.nodes, str):
+        folders = sorted(file.parent for file in Path(plan.nodes).glob("*/node.toml"))
+        if not folders:
+            raise StudyError(f"--nodes: expected folders with a node.toml in {plan.nodes}, found none")
+        which = {folder.name: ["--config", str(folder / "node.toml")] for folder in folders}
+    else:
+        which = {f"node-{part}": ["--part", f"{part}/{plan.nodes}"] for part in range(plan.nodes)}
+    where = ["--superlink", address]
+    if plan.certs is not None:
+        where += ["--certs", str(Path(plan.certs) / "ca.crt")]
+    keys = State(Path(plan.state)).keys
+    command = [sys.executable, "-m", "studies", "node"]
+    return {
+        name: [*command, *words, *where, *(["--key", str(keys / name)] if plan.keys else [])]
+        for name, words in which.items()
+    }
+
+
+def local_host(host: str) -> str:
+    """By which host this machine itself reaches a server that listens on `host`."""
+    return {"0.0.0.0": HOST, "::": "::1"}.get(host, host)
+
+
+def join(host: str, port: int) -> str:
+    """Host and port as an address.
+
+    >>> join("::1", 8443)
+    '[::1]:8443'
+    """
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
