@@ -23,10 +23,11 @@ from server.collect import Collected
 from server.curator import Curator, LiveCurator, SimulatedCurator
 from server.delivery import Delivery, ToFolder, ToLog, one_line, transcript
 from server.evidence import Server
-from server.exchange import Exchange, Letter, gather
+from server.exchange import Exchange
 from server.listening import RoundFailed, complete, quorum
 from server.one_task import play_task
 from server.outcome_record import cell_name
+from server.post import Letter, gather
 from server.register import Register, read_register
 from server.release import ReleaseLedger
 from server.resume import JOURNAL, Journals

@@ -12,6 +12,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, 
 
 import client.app
 import server.exchange
+import server.post
 from client.labels import Labels
 from client.node_file import build, read_node
 from client.sources.synthetic import write_truth
@@ -450,7 +451,7 @@ def test_a_ranking_of_files_is_asked_as_one_task(
 
 def test_the_polling_is_short_at_first_and_bounded() -> None:
     pauses: list[float] = []
-    clock = server.exchange.Clock(now=lambda: sum(pauses), sleep=pauses.append)
+    clock = server.post.Clock(now=lambda: sum(pauses), sleep=pauses.append)
 
     class Silent:
         def nodes(self) -> list[int]:
@@ -459,7 +460,7 @@ def test_the_polling_is_short_at_first_and_bounded() -> None:
         def push(self, nodes: Any, raw: bytes) -> list[str]:
             return ["a"]
 
-        def pull(self, ids: Any) -> list[server.exchange.Letter]:
+        def pull(self, ids: Any) -> list[server.post.Letter]:
             return []
 
     with pytest.raises(server.exchange.RoundFailed, match="no reply within 30 s"):

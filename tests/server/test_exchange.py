@@ -10,8 +10,9 @@ import pytest
 
 from protocol.codec import encode_bundle, encode_refusal, identity
 from protocol.messages import Code, Refusal
-from server.exchange import Clock, Exchange, Letter, gather
+from server.exchange import Exchange
 from server.listening import RoundFailed
+from server.post import Clock, Letter, gather
 from server.sent import Sent
 
 TASK = b"task"

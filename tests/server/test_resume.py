@@ -28,10 +28,11 @@ from protocol.trust import Trust
 from server.curator import LiveCurator
 from server.delivery import ToFolder
 from server.evidence import Server
-from server.exchange import Exchange, Letter
+from server.exchange import Exchange
 from server.journal import MAGIC, JournalError
 from server.listening import RoundFailed, complete
 from server.outcome_record import cell_name
+from server.post import Letter
 from server.release import ReleaseLedger
 from server.release_file import read_releases
 from server.resume import journal_path, resumed
