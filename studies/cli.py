@@ -75,6 +75,7 @@ COMMANDS = (
     (("data", "split"), "studies.data_split", "split a file over the nodes of a federation"),
     (("plan",), "studies.plan", "how many labels a target error needs, and what privacy costs"),
     (("account",), "studies.account", "what a study's claims cost, by every way of counting"),
+    (("bench",), "studies.bench", "how fast it is, beside others and what the machine can do"),
     (("ledger", "show"), "studies.ledger_show", "what a ledger has charged or released"),
 )
 GROUPS = {"data": "prepare files", "keys": "keys of nodes", "ledger": "look into a ledger"}
