@@ -1,24 +1,11 @@
-"""The commands that a federation's processes are started with, and how its server is reached from this machine."""
+"""The commands that a federation's nodes are started with, and how its server is reached from this machine."""
 
 import sys
 from pathlib import Path
 
-from deploy.certs import read as read_certs
 from deploy.federation import Plan, State
 from deploy.ports import HOST
 from protocol.strict import StudyError
-
-
-def superlink_words(plan: Plan, port: int, database: Path) -> list[str]:
-    """The command of the SuperLink."""
-    words = ["flower-superlink", "--host", plan.host, "--port", str(port), "--database", str(database)]
-    words += ["--disable-runtime-dependency-installation"]
-    if plan.certs is None:
-        return [*words, "--insecure"]
-    found = read_certs(Path(plan.certs))
-    words += ["--ssl-certfile", str(found.certificate), "--ssl-keyfile", str(found.key)]
-    words += ["--ssl-ca-certfile", str(found.authority)]
-    return [*words, "--enable-supernode-auth"] if plan.keys else words
 
 
 def node_words(plan: Plan, address: str) -> dict[str, list[str]]:

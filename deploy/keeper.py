@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,16 +16,17 @@ from pathlib import Path
 from deploy import ending, federation, secret_files
 from deploy.certs import LOOPBACK
 from deploy.certs import read as read_certs
-from deploy.commands import join, local_host, node_words, superlink_words
+from deploy.commands import local_host, node_words
 from deploy.federation import FAILED, RUNNING, Child, Plan, Record, State, began, held
-from deploy.flwr_command import SuperLink, private_connection
-from deploy.node_keys import PublicKey, ensure_key, public_path
+from deploy.flwr_command import SuperLink
+from deploy.mending import Executors
+from deploy.node_keys import PublicKey, ensure_key, public_half, public_path
 from deploy.nodes import import_path
-from deploy.ports import free_port, taken
 from deploy.processes import FlowerFailed, Processes, private_home
 from deploy.register_file import admitted, change
 from deploy.register_file import read as read_register
-from deploy.superlink import KERNELS, SUPERLINK, wait_until_ready
+from deploy.restarts import Restarts
+from deploy.superlink import SUPERLINK, Serving, start_superlink
 from protocol.counting import counted
 from protocol.failure import RunFailed
 from protocol.strict import StudyError
@@ -34,21 +35,13 @@ from protocol.version import version
 GLANCE = 0.3  # seconds between two looks at the children
 ASKING = 2.0  # seconds between two questions for the nodes, each of which starts a program
 COMING = 300.0  # seconds that nodes may take until all are there
-ATTEMPTS = 3  # what ends so often while it starts does not work
-LONGEST_PAUSE = 60.0  # seconds, after 1, 2, 4, ..., before a child that keeps ending is started again
-SOUND = 60.0  # seconds after which a child's earlier ends are forgotten
 
 
 @dataclass
 class _Kept:
-    """A child: how it is started, how often it was, and when it may be started again."""
+    """A child: how often it was started, and when it will be again where it has ended."""
 
-    words: list[str]
-    variables: Mapping[str, str]
-    process: int = 0
-    starts: int = 0
-    ends: int = 0
-    since: float = 0.0
+    starts: int = 1
     due: float | None = None
 
 
@@ -60,59 +53,53 @@ class Keeper:
     processes: Processes
     say: Callable[[str], None]
     record: Record
+    executors: Executors = field(init=False)
+    restarts: Restarts = field(init=False)
     _kept: dict[str, _Kept] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.executors, self.restarts = Executors(self.processes), Restarts(self.say)
 
     def start(self) -> None:
         """Start everything and return when all nodes are there. Raises FlowerFailed, StudyError."""
         state = State(Path(self.plan.state))
-        link = self._start_superlink(state)
-        nodes = node_words(self.plan, self.record.address)
+        link, address = self._start_superlink(state)
+        self._kept[SUPERLINK] = _Kept()
+        self._tell(address=address)
+        nodes = node_words(self.plan, address)
         if self.plan.keys:
             keys = {name: self._own_key(state, name) for name in nodes}
             change(state, link, lambda entries: admitted(entries, keys, state.keys))
         for name, words in nodes.items():
-            self._start(name, words, PYTHONPATH=import_path(self.processes))
+            self.processes.start(name, words, PYTHONPATH=import_path(self.processes))
+            self._kept[name] = _Kept()
         self._tell()
         self._await(link, len(nodes))
         self._tell(phase=RUNNING)
 
     def keep(self) -> None:
         """Start again what dies, for ever."""
+        self.restarts = Restarts(self.say, for_ever=True)
         while True:
             self._revive()
             self.processes.guard()
             time.sleep(GLANCE)
 
-    def _start_superlink(self, state: State) -> SuperLink:
-        plan, authority = self.plan, self.record.authority
+    def _start_superlink(self, state: State) -> tuple[SuperLink, str]:
+        plan = self.plan
         database = state.database if plan.lasting else self.processes.home / "superlink.db"
         secret_files.keep_to_owner(database)  # it holds messages, and the state's folder may be open to others
         given = {"HALFTRUTH_STATE": str(state.folder), "HALFTRUTH_KEY": str(state.server_key)}
         given |= {"HALFTRUTH_NODES": str(state.register)} if plan.keys else {}
         ensure_key(state.server_key)
-        for attempt in range(ATTEMPTS):
-            port = plan.port or free_port()
-            if holder := taken(plan.host, port):
-                raise FlowerFailed(
-                    f"port {port} of {plan.host or 'this machine'} is taken by {holder}: name another one"
-                )
-            self._start(SUPERLINK, superlink_words(plan, port, database), **KERNELS, **given)
-            if wait_until_ready(self.processes, SUPERLINK, port):
-                break
-            if self.processes.lives(SUPERLINK) or attempt == ATTEMPTS - 1:
-                raise FlowerFailed(f"the SuperLink does not start; its log: {self.processes.log(SUPERLINK)}")
-            self.processes.forget(SUPERLINK)
-        address = join(local_host(plan.host), port)
-        self._tell(address=address)
-        return private_connection(self.processes.home, self.processes.environment, address, authority)
+        certs = read_certs(Path(plan.certs)) if plan.certs else None
+        return start_superlink(self.processes, Serving(plan.host, plan.port, certs, plan.keys, database), **given)
 
     def _await(self, link: SuperLink, count: int) -> None:
         """Wait until so many nodes are online."""
         deadline, online = time.monotonic() + COMING, 0
         while count:
             self._revive()
-            if worn := [name for name, kept in self._kept.items() if kept.ends >= ATTEMPTS]:
-                raise FlowerFailed(f"{worn[0]} ended {ATTEMPTS} times; its log: {self.processes.log(worn[0])}")
             online = sum(node.status == "online" for node in link.nodes())
             if online >= count:
                 return
@@ -122,44 +109,53 @@ class Keeper:
                 raise FlowerFailed(f"expected {wanted} within {COMING:g} seconds, {got}")
             time.sleep(ASKING)
 
-    def _start(self, name: str, words: list[str], **variables: str) -> None:
-        kept = self._kept.setdefault(name, _Kept(words, variables))
-        kept.words, kept.due, kept.since = words, None, time.monotonic()
-        kept.starts += 1
-        kept.process = self.processes.start(name, words, **variables).pid
-
     def _revive(self) -> None:
-        """Start what has ended: at once the first time, then after longer and longer pauses."""
+        """Start what has ended again when it is time, but nothing whose key is revoked."""
+        for name in self.executors.gone():
+            self.say(f"the executor of {name} ended, without which it is of no use")
+            self.processes.kill(name)
         now = time.monotonic()
         for name, kept in self._kept.items():
             if kept.due is None and not self.processes.lives(name):
-                self.processes.forget(name)
-                kept.ends = kept.ends + 1 if now - kept.since < SOUND else 1
-                kept.due = now + min(LONGEST_PAUSE, 2.0 ** (kept.ends - 1) - 1)
-                kept.process = 0
-                if self._is_revoked(name):
-                    kept.due = math.inf
-                again = "its key is revoked" if kept.due == math.inf else "it is started again"
-                self.say(f"{name} ended; {again}; its log: {self.processes.log(name)}")
+                kept.due = now + self._pause(name)
                 self._tell()
             if kept.due is not None and now >= kept.due:
-                self._start(name, kept.words, **kept.variables)
+                self.processes.again(name)
+                self.executors.forget(name)
+                kept.due, kept.starts = None, kept.starts + 1
                 self._tell()
+
+    def _pause(self, name: str) -> float:
+        how = self.processes.ended(name)
+        try:
+            if self._is_revoked(State(Path(self.plan.state)), name):
+                self.say(f"{how}: its key is revoked")
+                return math.inf
+        except StudyError as error:  # somebody is at the register: the SuperLink itself lets no revoked key come
+            self.say(str(error))
+        return self.restarts.count(name, how, self.processes.since(name))
 
     def _own_key(self, state: State, name: str) -> PublicKey:
         """The key of a node that is started here; a new one in place of one that was revoked."""
         path = state.keys / name
-        if self._is_revoked(name):
-            path.unlink(missing_ok=True)
+        if self._is_revoked(state, name):
+            path.unlink()
             public_path(path).unlink(missing_ok=True)
         return ensure_key(path)[0]
 
-    def _is_revoked(self, name: str) -> bool:
-        entries = read_register(State(Path(self.plan.state)).register) if self.plan.keys else []
-        return any(entry.name == name and entry.revoked for entry in entries)
+    def _is_revoked(self, state: State, name: str) -> bool:
+        """Whether the key is revoked with which a node of this name is started here."""
+        path = state.keys / name
+        if not self.plan.keys or not path.exists():
+            return False
+        key = public_half(path)
+        return any(entry.revoked and entry.key == key for entry in read_register(state.register))
 
     def _tell(self, **changes: str) -> None:
-        children = {name: Child(kept.process, kept.starts, kept.due == math.inf) for name, kept in self._kept.items()}
+        children = {
+            name: Child(self.processes.id(name) if kept.due is None else 0, kept.starts, kept.due == math.inf)
+            for name, kept in self._kept.items()
+        }
         self.record = replace(self.record, children=children, **changes)  # type: ignore[arg-type]
         federation.write(self.record)
 

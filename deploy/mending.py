@@ -20,6 +20,30 @@ EXECUTOR, PARENT = b"flower-superexec", b"--parent-pid"
 
 
 @dataclass
+class Executors:
+    """The processes that Flower starts for a SuperLink or a stock node: without its own such a child is of no use."""
+
+    processes: Processes
+    _glanced: float = field(default_factory=lambda: time.monotonic() + GRACE)
+    _seen: set[str] = field(default_factory=lambda: {SUPERLINK})  # whose executors were there, or should be
+
+    def gone(self) -> set[str]:
+        """Living children whose executors were there and are not."""
+        now = time.monotonic()
+        if now - self._glanced < GLANCE or not PROC.is_dir():
+            return set()
+        self._glanced = now
+        there = _executors(self.processes)
+        gone = {name for name in self._seen - there if self.processes.lives(name)}
+        self._seen |= there
+        return gone
+
+    def forget(self, name: str) -> None:
+        """A child was started again: its executor is yet to come."""
+        self._seen.discard(name)
+
+
+@dataclass
 class Mending:
     """`check` is called again and again. A SuperLink that ended, or whose executor did, takes its runs with it."""
 
@@ -27,8 +51,10 @@ class Mending:
     link: SuperLink
     nodes: Nodes | None
     restarts: Restarts
-    _glanced: float = field(default_factory=lambda: time.monotonic() + GRACE)
-    _seen: set[str] = field(default_factory=lambda: {SUPERLINK})  # whose executors were there, or should be
+    executors: Executors = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.executors = Executors(self.processes)
 
     def check(self) -> None:
         """Start nodes again that ended.
@@ -37,7 +63,7 @@ class Mending:
         """
         if not self.processes.lives(SUPERLINK):
             raise SuperLinkLost(self.processes.ended(SUPERLINK))
-        gone = self._without_executor()
+        gone = self.executors.gone()
         if SUPERLINK in gone:
             raise SuperLinkLost(f"the SuperLink's executor ended; its log: {self.processes.log(SUPERLINK)}")
         for name in self.nodes.words if self.nodes is not None else ():
@@ -48,24 +74,13 @@ class Mending:
 
     def _start_again(self, name: str) -> None:
         assert self.nodes is not None
-        self.restarts.count(name, self.processes.ended(name), self.processes.since(name))
+        self.restarts.wait(name, self.processes.ended(name), self.processes.since(name))
         number = NUMBER.findall(self.processes.log(name).read_text("utf-8", errors="replace"))
         self.nodes.start_again(name)
-        self._seen.discard(name)
+        self.executors.forget(name)
         if number:  # or Flower takes the node that ended for there for another minute
             with suppress(FlowerFailed):
                 self.link.unregister(number[-1])
-
-    def _without_executor(self) -> set[str]:
-        """Children whose executors, processes that Flower starts, were there and are not."""
-        now = time.monotonic()
-        if now - self._glanced < GLANCE or not PROC.is_dir():
-            return set()
-        self._glanced = now
-        there = _executors(self.processes)
-        gone = {name for name in self._seen - there if self.processes.lives(name)}
-        self._seen |= there
-        return gone
 
 
 def _executors(processes: Processes) -> set[str]:

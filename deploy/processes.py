@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from deploy import ending
+from deploy import ending, leash
 from deploy.ports import listens
 from protocol.failure import RunFailed
 
@@ -54,6 +54,7 @@ class Processes:
         self.environment = {**os.environ, **QUIET, **_private(home)}
         self._guardian = guardian
         self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._told: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {}
         self._since: dict[str, float] = {}
 
     def start(self, name: str, command: Sequence[str], **variables: str) -> "subprocess.Popen[bytes]":
@@ -61,7 +62,7 @@ class Processes:
         self.logs.mkdir(parents=True, exist_ok=True)
         with self.log(name).open("ab") as log:
             child = subprocess.Popen(
-                [program(command[0]), *command[1:]],
+                [*_leash(), program(command[0]), *command[1:]],
                 env={**self.environment, **variables},
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
@@ -70,8 +71,19 @@ class Processes:
                 start_new_session=True,
             )
         self._children[name], self._since[name] = child, time.monotonic()
+        self._told[name] = command, variables
         self._tell_guardian(child.pid)
         return child
+
+    def again(self, name: str) -> None:
+        """Start a child that has ended as it was started before. Raises FlowerFailed."""
+        command, variables = self._told[name]
+        self.forget(name)
+        self.start(name, command, **variables)
+
+    def id(self, name: str) -> int:
+        """The process id of a child."""
+        return self._children[name].pid
 
     def log(self, name: str) -> Path:
         """Where the output of a child is kept."""
@@ -162,6 +174,16 @@ def private_home(logs: Path) -> Iterator[Processes]:
             yield processes
         finally:
             processes.end()
+
+
+def _leash() -> list[str]:
+    """What a child's command begins with, so that it ends with this process even where the guardian is killed too.
+
+    The system counts the thread that started it, so only the main one, which ends last, may.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return []
+    return [sys.executable, "-I", "-S", leash.__file__, str(os.getpid())]
 
 
 def _guardian(home: Path) -> "subprocess.Popen[str]":

@@ -5,14 +5,17 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from deploy.federation import Record, State
 from deploy.flwr_command import SuperLink, private_connection
+from deploy.look import running
 from deploy.mending import Mending
 from deploy.nodes import Nodes
 from deploy.processes import QUIET, FlowerFailed, Processes
 from deploy.restarts import Lost, Restarts, SuperLinkLost
-from deploy.superlink import SUPERLINK, start_superlink
+from deploy.superlink import SUPERLINK, Serving, start_superlink
 from deploy.watch import VERDICTS, Records, follow_folder, follow_log
 
 OUTCOMES = "outcomes"  # folder in a private home, where the server leaves what comes of a run
@@ -56,12 +59,13 @@ def on_our_superlink(
     while not done:
         begin = time.monotonic()
         try:
-            link, address = start_superlink(processes, outcomes, simulation=federation is not None, **variables)
+            serving = Serving(simulation=federation is not None)
+            link, address = start_superlink(processes, serving, HALFTRUTH_OUTCOMES=str(outcomes), **variables)
             mending = Mending(processes, link, nodes(address), restarts)
             while not done:
                 done = yield from _one_run(processes, run, mending, federation, outcomes)
         except SuperLinkLost as lost:
-            restarts.count(SUPERLINK, str(lost), begin)
+            restarts.wait(SUPERLINK, str(lost), begin)
             processes.end_children()
 
 
@@ -84,7 +88,7 @@ def _one_run(
         mending.check()  # what failed for want of a SuperLink that ended, did not fail
         if not isinstance(error, Lost):
             raise
-        mending.restarts.count("server", str(error), begin)
+        mending.restarts.wait("server", str(error), begin)
         with suppress(FlowerFailed):
             link.stop(str(run_id))
         return False
@@ -99,41 +103,51 @@ def on_a_connection(processes: Processes, run: Submission, name: str) -> Generat
     yield from _followed(SuperLink(name, {**os.environ, **QUIET, **mark}), run)
 
 
-def on_a_federation(processes: Processes, run: Submission, address: str, authority: Path | None) -> Generator[Records]:
-    """Submit the run to a SuperLink of this machine by its address, and follow its log; see `on_a_connection`.
+def on_a_federation(processes: Processes, run: Submission, record: Record) -> Generator[Records]:
+    """Submit the run to a federation that runs on this machine, and follow its log; see `on_a_connection`.
 
-    Raises FlowerFailed.
+    Its keeper starts the SuperLink again where that ends, and the run is submitted again; a server of its own has the
+    rounds in a journal. Raises FlowerFailed, also where the federation itself has ended.
     """
-    yield from _followed(private_connection(processes.home, processes.environment, address, authority), run)
+    link = private_connection(processes.home, processes.environment, record.address, record.authority)
+    yield from _followed(link, run, partial(_check_kept, record))
 
 
-def _followed(link: SuperLink, run: Submission) -> Generator[Records]:
+def _check_kept(record: Record) -> None:
+    """Raise FlowerFailed where a federation has ended, or another one came in its place."""
+    if running(State(Path(record.plan.state))).home != record.home:
+        raise FlowerFailed(f"the federation in {record.plan.state} was ended while the run went on")
+
+
+def _followed(link: SuperLink, run: Submission, check: Callable[[], None] = lambda: None) -> Generator[Records]:
     """The same on a SuperLink that somebody else keeps: where it lost the run, another one is submitted."""
-    restarts = Restarts()
+    restarts, run_id = Restarts(), link.run(run.app, run.config, None)
     while True:
-        begin, run_id = time.monotonic(), link.run(run.app, run.config, None)
+        begin = time.monotonic()
         try:
             yield from follow_log(link, run_id, run.patience)
             return
         except Lost as lost:
-            restarts.count("run", str(lost), begin)
-            _await(link, run_id)
+            check()
+            restarts.wait("run", str(lost), begin)
             run.renew()
+            run_id = _again(link, run, run_id, check)
         except BaseException:  # interrupted, given up, or failed: then there is nothing to stop
             with suppress(FlowerFailed):
                 link.stop(run_id)
             raise
 
 
-def _await(link: SuperLink, run_id: str) -> None:
-    """Wait until a SuperLink answers again, and stop the run that it lost. Raises FlowerFailed."""
+def _again(link: SuperLink, run: Submission, lost: str, check: Callable[[], None]) -> str:
+    """Submit a run in place of one that was lost, as soon as the SuperLink answers; its id. Raises FlowerFailed."""
     deadline = time.monotonic() + COMING_BACK
     while True:
+        check()
         try:
-            if link.status(run_id)[0].startswith("finished:"):
-                return
-            link.stop(run_id)
-            return
+            link.nodes()  # it is there
+            with suppress(FlowerFailed):  # it may have forgotten the run, or ended it
+                link.stop(lost)
+            return link.run(run.app, run.config, None)
         except FlowerFailed:
             if time.monotonic() > deadline:
                 raise

@@ -1,11 +1,14 @@
-"""A private SuperLink: its own port of the loopback interface, its own Flower home, no database that outlives it."""
+"""A SuperLink: how it serves, and how it is started and waited for, whoever keeps it."""
 
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
+from deploy.certs import Certificates
+from deploy.commands import join, local_host
 from deploy.flwr_command import SuperLink, private_connection
-from deploy.ports import HOST, free_port
+from deploy.ports import HOST, free_port, taken
 from deploy.processes import FlowerFailed, Processes
 from server import kernel_cache
 
@@ -20,24 +23,54 @@ KERNELS = {
 ATTEMPTS = 3  # a port may be taken between choosing and using it
 
 
-def start_superlink(
-    processes: Processes, outcomes: Path, *, simulation: bool, **variables: str
-) -> tuple[SuperLink, str]:
-    """Start a SuperLink that writes outcomes to a folder; returns the connection to it and its address.
+@dataclass(frozen=True)
+class Serving:
+    """How a SuperLink serves: by default only this machine's loopback interface, without encryption.
+
+    `port` 0 is any free one. `keys`: only nodes whose keys are registered may come, which wants `certs`. `database`: a
+    file by which it remembers nodes and runs when it is started again.
+    """
+
+    host: str = HOST
+    port: int = 0
+    certs: Certificates | None = None
+    keys: bool = False
+    database: Path | None = None
+    simulation: bool = False
+
+    def words(self, port: int) -> list[str]:
+        """The command."""
+        words = ["flower-superlink", "--host", self.host, "--port", str(port)]
+        words += ["--disable-runtime-dependency-installation", *(["--simulation"] if self.simulation else [])]
+        words += ["--database", str(self.database)] if self.database else []
+        if self.certs is None:
+            return [*words, "--insecure"]
+        words += ["--ssl-certfile", str(self.certs.certificate), "--ssl-keyfile", str(self.certs.key)]
+        words += ["--ssl-ca-certfile", str(self.certs.authority)]
+        return [*words, "--enable-supernode-auth"] if self.keys else words
+
+
+def start_superlink(processes: Processes, serving: Serving, **variables: str) -> tuple[SuperLink, str]:
+    """Start a SuperLink and wait until it listens; returns the connection to it and its address.
 
     `variables` are in its environment, and in that of the server's app.
-    Raises FlowerFailed where it does not listen in time.
+    Raises FlowerFailed where it does not listen in time, or its port is somebody's.
     """
     for _ in range(ATTEMPTS):
-        port = free_port()
-        words = ["flower-superlink", "--insecure", "--host", HOST, "--port", str(port)]
-        words += ["--disable-runtime-dependency-installation", *(["--simulation"] if simulation else [])]
-        processes.start(SUPERLINK, words, HALFTRUTH_OUTCOMES=str(outcomes), **KERNELS, **variables)
+        if serving.port and (holder := taken(serving.host, serving.port)):
+            who = f"port {serving.port} of {serving.host or 'this machine'}"
+            raise FlowerFailed(f"{who} is taken by {holder}: name another one")
+        port = serving.port or free_port()
+        processes.start(SUPERLINK, serving.words(port), **{**KERNELS, **variables})
         if wait_until_ready(processes, SUPERLINK, port):
-            address = f"{HOST}:{port}"
-            return private_connection(processes.home, processes.environment, address, None), address
+            address = join(local_host(serving.host), port)
+            authority = serving.certs.authority if serving.certs else None
+            return private_connection(processes.home, processes.environment, address, authority), address
         if processes.lives(SUPERLINK):
-            raise FlowerFailed(f"expected the SuperLink to listen within {STARTING:g} seconds, got none")
+            raise FlowerFailed(
+                f"expected the SuperLink to listen within {STARTING:g} seconds, got none; its log: "
+                f"{processes.log(SUPERLINK)}"
+            )
         processes.forget(SUPERLINK)
     raise FlowerFailed(f"the SuperLink ended {ATTEMPTS} times in vain; its log: {processes.log(SUPERLINK)}")
 

@@ -78,7 +78,7 @@ def follow_log(link: SuperLink, run: str, patience: float) -> Generator[Records]
             clock.heard()
             if found is not None:
                 yield found
-        if lines.done or lines.failed or _status(link, run).startswith("finished:"):
+        if lines.done or lines.failed or _status(link, run)[0].startswith("finished:"):
             if lines.failed:
                 raise FlowerFailed(lines.failed)
             _verdict(link, run, lines.done)
@@ -86,10 +86,10 @@ def follow_log(link: SuperLink, run: str, patience: float) -> Generator[Records]
         clock.check()
 
 
-def _status(link: SuperLink, run: str) -> str:
-    """What Flower calls the run, asked when its log broke off. Raises Lost where nobody answers."""
+def _status(link: SuperLink, run: str) -> tuple[str, str]:
+    """What Flower calls the run, and its details, asked when its log broke off. Raises Lost where nobody answers."""
     try:
-        return link.status(run)[0]
+        return link.status(run)
     except FlowerFailed as error:
         raise Lost(str(error)) from None
 
@@ -125,10 +125,10 @@ def _read(child: "subprocess.Popen[str]", arrived: "queue.Queue[str | None]") ->
 def _verdict(link: SuperLink, run: str, done: bool) -> None:
     """A run is well only if the server said so and Flower calls it completed. Raises FlowerFailed, or Lost."""
     deadline = time.monotonic() + SETTLING
-    status, details = link.status(run)
+    status, details = _status(link, run)
     while not status.startswith("finished:") and time.monotonic() < deadline:
         time.sleep(POLL)
-        status, details = link.status(run)
+        status, details = _status(link, run)
     if status != COMPLETED or not done:
         kind = FlowerFailed if status == STOPPED else Lost  # whoever stops a run wants it to end
         raise kind(f"expected Flower to call the run {COMPLETED}, got {status}: {details or 'no details'}")

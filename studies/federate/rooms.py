@@ -148,7 +148,7 @@ def _records(
         return on_a_connection(processes, run, where.superlink)
     if where.federation is not None:
         record, _ = join(where.federation, count)
-        return on_a_federation(processes, run, record.address, record.authority)
+        return on_a_federation(processes, run, record)
     nodes = partial(start_node_files, processes, files)
     kept = {"HALFTRUTH_STATE": str(state.resolve()), JOURNAL: str(processes.home / "journal")}
     return on_our_superlink(processes, run, nodes, **kept)

@@ -27,9 +27,9 @@ from flwr.proto.fleet_pb2 import (
 from flwr.proto.node_pb2 import Node
 
 from deploy.ending import PROC
-from deploy.ports import HOST, free_port
+from deploy.ports import HOST
 from deploy.processes import FlowerFailed, Processes, private_home
-from deploy.superlink import wait_until_ready
+from deploy.superlink import SUPERLINK, Serving, start_superlink
 from studies.terminal import print_line
 
 NODES = (10, 100, 1_000)
@@ -100,12 +100,8 @@ class Carried:
 
 def carry(processes: Processes, nodes: int, database: Path | None) -> Carried:
     """Start a SuperLink, let nodes come, and let them ask. Raises FlowerFailed."""
-    port = free_port()
-    words = ["flower-superlink", "--insecure", "--host", HOST, "--port", str(port)]
-    words += ["--disable-runtime-dependency-installation", *(["--database", str(database)] if database else [])]
-    link = processes.start("superlink", words).pid
-    if not wait_until_ready(processes, "superlink", port):
-        raise FlowerFailed(f"the SuperLink does not start; its log: {processes.log('superlink')}")
+    _, address = start_superlink(processes, Serving(database=database))
+    link, port = processes.id(SUPERLINK), int(address.rpartition(":")[2])
     callers = [Caller(port) for _ in range(nodes)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         before, idle = _cpu(link), time.monotonic()

@@ -10,14 +10,13 @@ from pathlib import Path
 from deploy.bundles import built, sha256
 from deploy.certs import Certificates, ensure
 from deploy.federation import State
-from deploy.flwr_command import SuperLink, private_connection
+from deploy.flwr_command import SuperLink
 from deploy.node_keys import PublicKey, ensure_key
 from deploy.nodes import import_path, node_toml
-from deploy.ports import HOST, free_port
 from deploy.processes import FlowerFailed, Processes, private_home
 from deploy.register_file import admitted, change
 from deploy.stage import stage, toml
-from deploy.superlink import KERNELS, wait_until_ready
+from deploy.superlink import Serving, start_superlink
 from deploy.watch import follow_folder
 from protocol.runconfig import LET_THROUGH, write
 from server.delivery import ROUNDS_FILE
@@ -135,22 +134,11 @@ class _Federation:
         return ensure_key(self.state.keys / name)[0]
 
     def _superlink(self, certs: Certificates | None) -> tuple[SuperLink, str]:
-        port = free_port()
-        words = ["flower-superlink", "--host", HOST, "--port", str(port), "--disable-runtime-dependency-installation"]
-        given = {"HALFTRUTH_OUTCOMES": str(self.outcomes), **KERNELS}
-        if certs is None:
-            words += ["--insecure"]
-        else:
+        given = {"HALFTRUTH_OUTCOMES": str(self.outcomes)}
+        if certs is not None:
             self._key("server")
             given |= {"HALFTRUTH_NODES": str(self.state.register), "HALFTRUTH_KEY": str(self.state.server_key)}
-            words += ["--ssl-certfile", str(certs.certificate), "--ssl-keyfile", str(certs.key)]
-            words += ["--ssl-ca-certfile", str(certs.authority), "--enable-supernode-auth"]
-        self.processes.start("superlink", words, **given)
-        if not wait_until_ready(self.processes, "superlink", port):
-            raise FlowerFailed("the SuperLink does not start")
-        authority = None if certs is None else certs.authority
-        address = f"{HOST}:{port}"
-        return private_connection(self.processes.home, self.processes.environment, address, authority), address
+        return start_superlink(self.processes, Serving(certs=certs, keys=certs is not None), **given)
 
     def _node(self, client: int, clients: int, address: str, certs: Certificates | None, pin: str | None) -> None:
         name = f"node-{client}"

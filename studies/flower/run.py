@@ -145,7 +145,7 @@ def _records(
     if flower.superlink is not None:
         return on_a_connection(processes, run, flower.superlink)
     if flower.federation is not None:
-        return on_a_federation(processes, run, flower.federation.address, flower.federation.authority)
+        return on_a_federation(processes, run, flower.federation)
     kept = {JOURNAL: str(folder.journal.resolve())}
     if flower.on == "simulation":
         federation = f"num-supernodes={flower.clients} client-resources-num-cpus=1"

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from deploy import background, commands, federation, keeper, look
-from deploy.certs import ensure
+from deploy.certs import ensure, read
 from deploy.federation import RUNNING, Child, Plan, Record, Runs, State, began, held, is_keeper, is_kept
 from deploy.processes import FlowerFailed, private_home
+from deploy.superlink import Serving
 from protocol.strict import StudyError
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -123,8 +124,9 @@ def test_plans_that_cannot_be_kept_are_refused_before_anything_starts(state: Sta
 def test_commands_of_a_plan(state: State, tmp_path: Path) -> None:
     ensure(tmp_path / "certs")
     plan = Plan(str(state.folder), 2, certs=str(tmp_path / "certs"), keys=True)
-    assert commands.superlink_words(plan, 8443, Path("/d"))[-1] == "--enable-supernode-auth"
-    assert "--insecure" in commands.superlink_words(replace(plan, certs=None, keys=False), 8443, Path("/d"))
+    words = Serving(certs=read(tmp_path / "certs"), keys=True).words(8443)
+    assert words[-1] == "--enable-supernode-auth" and "--insecure" not in words
+    assert Serving().words(8443)[-1] == "--insecure"
     assert commands.node_words(plan, "127.0.0.1:9")["node-1"][1:] == [
         *("-m", "studies", "node", "--part", "1/2", "--superlink", "127.0.0.1:9"),
         *("--certs", str(tmp_path / "certs" / "ca.crt"), "--key", str(state.keys / "node-1")),

@@ -52,7 +52,9 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Proc
         script.write_text("import time; time.sleep(600)\n")
         command = [sys.executable, str(script), "--insecure", "--parent-pid", str(superlink.pid)]
         processes.start("executor", command)
-        yield processes, Mending(processes, Deaf("x", {"gone": ""}), nodes, Restarts(said.append)), said
+        until(lambda: mending._executors(processes) == {"superlink"})
+        restarts = Restarts(said.append, sleep=lambda seconds: None)
+        yield processes, Mending(processes, Deaf("x", {"gone": ""}), nodes, restarts), said
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -65,7 +67,6 @@ def until(holds: Callable[[], bool]) -> None:
 def test_nothing_is_done_where_all_is_well(room: tuple[Processes, Mending, list[str]]) -> None:
     processes, own, said = room
     before = processes.names()
-    until(lambda: mending._executors(processes) == {"superlink"})
     for _ in range(3):
         own.check()
     assert processes.names() == before and not said
@@ -96,7 +97,6 @@ def test_a_node_that_keeps_ending_is_given_up(room: tuple[Processes, Mending, li
 
 def test_a_superlink_is_of_no_use_without_its_executor(room: tuple[Processes, Mending, list[str]]) -> None:
     processes, own, _ = room
-    until(lambda: mending._executors(processes) == {"superlink"})
     processes.kill("executor")
     for _ in range(2):
         with pytest.raises(SuperLinkLost, match="the SuperLink's executor ended"):

@@ -3,7 +3,7 @@
 import pytest
 
 from deploy.processes import FlowerFailed
-from deploy.restarts import EARLY, MOST, SOUND, Restarts
+from deploy.restarts import EARLY, LONGEST_PAUSE, MOST, SOUND, Restarts
 
 
 class Time:
@@ -29,6 +29,16 @@ def test_what_keeps_ending_is_given_up_by_name() -> None:
         time.restarts.count("superlink", "superlink ended", time.now - SOUND)
     with pytest.raises(FlowerFailed, match=f"node ended; its log: x, {EARLY} times"):
         time.restarts.count("node", "node ended; its log: x", time.now)
+
+
+def test_pauses_grow_while_it_keeps_ending_and_a_keeper_never_gives_up() -> None:
+    time, slept = Time(), list[float]()
+    kept = Restarts(time.said.append, lambda: time.now, slept.append, for_ever=True)
+    for _ in range(2 * MOST):
+        kept.wait("node", "node ended", time.now)
+    assert slept[:8] == [0, 1, 3, 7, 15, 31, LONGEST_PAUSE, LONGEST_PAUSE] and len(slept) == 2 * MOST
+    assert time.said[:2] == ["node ended: started again", "node ended: started again in 1 s"]
+    assert kept.count("node", "node ended", time.now - SOUND) == 0
 
 
 def test_there_is_an_end_of_it() -> None:

@@ -15,16 +15,15 @@ import pytest
 from client.labeler import answer
 from client.node import node_of
 from deploy.certs import ensure
-from deploy.commands import superlink_words
-from deploy.federation import Plan, State
-from deploy.flwr_command import SuperLink, private_connection
+from deploy.federation import State
+from deploy.flwr_command import SuperLink
 from deploy.node_keys import ensure_key, read_public
 from deploy.nodes import import_path
 from deploy.ports import HOST, free_port
 from deploy.processes import Processes, private_home
 from deploy.register_file import change, registered
 from deploy.stage import stage, toml
-from deploy.superlink import KERNELS, wait_until_ready
+from deploy.superlink import Serving, start_superlink
 from protocol.runconfig import LET_THROUGH, write
 from protocol.store import FeatureStore
 from protocol.study import Cell, Study, cells
@@ -126,13 +125,9 @@ def lab(lies: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[L
     for name in (*(f"node-{node}" for node in range(NODES)), "stranger", "server"):
         ensure_key(folder / name)
     with private_home(folder / "logs") as processes:
-        port, plan = free_port(), Plan(str(folder), NODES, certs=str(folder / "certs"), keys=True)
         given = {"HALFTRUTH_OUTCOMES": str(folder / "outcomes"), "HALFTRUTH_KEY": str(folder / "server")}
-        given |= {"HALFTRUTH_NODES": str(State(folder).register), **KERNELS}
-        processes.start("superlink", superlink_words(plan, port, processes.home / "superlink.db"), **given)
-        assert wait_until_ready(processes, "superlink", port), processes.log("superlink").read_text()
-        address = f"{HOST}:{port}"
-        link = private_connection(processes.home, processes.environment, address, certs.authority)
+        given |= {"HALFTRUTH_NODES": str(State(folder).register)}
+        link, address = start_superlink(processes, Serving(certs=certs, keys=True), **given)
         register(folder, link)
         for node in range(NODES):
             start(processes, folder, address, node)

@@ -88,7 +88,7 @@ def test_a_taken_port_is_left_to_whoever_has_it(tmp_path: Path, monkeypatch: pyt
         ports = iter([taken.getsockname()[1], superlink.free_port()])
         monkeypatch.setattr(superlink, "free_port", lambda: next(ports))
         with private_home(tmp_path / "logs") as processes:
-            _, address = superlink.start_superlink(processes, tmp_path, simulation=False)
+            _, address = superlink.start_superlink(processes, superlink.Serving())
             assert address != f"{superlink.HOST}:{taken.getsockname()[1]}"
             processes.check()
 
@@ -100,7 +100,7 @@ def test_a_port_that_is_always_taken_fails(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(superlink, "free_port", lambda: taken.getsockname()[1])
         monkeypatch.setattr(superlink, "ATTEMPTS", 1)
         with private_home(tmp_path / "logs") as processes, pytest.raises(FlowerFailed, match=r"superlink\.log"):
-            superlink.start_superlink(processes, tmp_path, simulation=False)
+            superlink.start_superlink(processes, superlink.Serving())
 
 
 def test_a_killed_executor_is_replaced_and_the_numbers_are_the_same(command: Commands, reference: pa.Table) -> None:
