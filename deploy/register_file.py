@@ -72,40 +72,41 @@ def registered(
     """The entries with one more: none but this for this name and this key. `replaces`: whose key is revoked, and
     whose rows it takes; its own name where only the key is new. Raises StudyError.
     """
-    named = {entry.name: entry for entry in entries}
-    old = named.get(replaces) if replaces is not None else None
+    old = _latest(entries, replaces) if replaces is not None else None
     if replaces is not None and old is None:
         raise StudyError(f"--replaces {replaces}: expected a node of the register, found {_names(entries)}")
     same = next((entry for entry in entries if entry.key == key), None)
     if same is not None:
         return _again(entries, same, name, rows)
-    there = named.get(name)
-    if there is not None and there is not old:
+    there = _latest(entries, name)
+    if there is not None and name != replaces:
         raise StudyError(
             f"{name}: registered with another key, {there.key.fingerprint}, got {key.fingerprint}: "
             f"to change its key add --replaces {name}"
         )
     new = Entry(name, key, rows=rows if rows is not None else old.rows if old else "")
-    kept = [entry if entry is not old else replace(old, revoked=True) for entry in entries]
-    return [entry for entry in kept if entry.name != name] + [new]
+    return [*(entries if replaces is None else revoked(entries, replaces)), new]
 
 
 def revoked(entries: Entries, name: str) -> Entries:
-    """The entries with one that may come no more. Raises StudyError where there is none of this name."""
-    if name not in {entry.name for entry in entries}:
+    """The entries with one whose key may come no more, under whatever name: it stays in the register.
+
+    Raises StudyError where there is none of this name.
+    """
+    if _latest(entries, name) is None:
         raise StudyError(f"{name}: expected a node of the register, found {_names(entries)}")
     return [replace(entry, revoked=True) if entry.name == name else entry for entry in entries]
 
 
 def admitted(entries: Entries, keys: Mapping[str, PublicKey], own: Path) -> Entries:
     """The entries with exactly these of the keys in the folder `own`, which nodes of this machine have; the others
-    stay as they are, but for revoked ones of the same name.
+    stay as they are, and so does what was revoked.
     """
     ours = {entry.name for entry in entries if _is_key(own / f"{entry.name}.pub", entry.key)}
-    kept = [entry for entry in entries if entry.name not in ours or keys.get(entry.name) == entry.key]
+    kept = [entry for entry in entries if entry.revoked or entry.name not in ours or keys.get(entry.name) == entry.key]
     for name, key in keys.items():
-        old = next((entry.name for entry in kept if entry.name == name and entry.revoked), None)
-        kept = list(registered(kept, name, key, replaces=old))
+        old = _latest(kept, name)
+        kept = list(registered(kept, name, key, replaces=name if old is not None and old.revoked else None))
     return kept
 
 
@@ -139,14 +140,20 @@ def _admit(entry: Entry, link: SuperLink, strangers: Iterable[str]) -> Entry:
 def _again(entries: Entries, same: Entry, name: str, rows: str | None) -> Entries:
     """A key that is there: the same, with other rows perhaps; never under another name, never after it was revoked."""
     if same.name != name:
-        raise StudyError(
-            f"{name}: this key is registered as {same.name} ({same.key.fingerprint}): a node needs its own"
-        )
+        how = "was revoked" if same.revoked else "is registered"
+        raise StudyError(f"{name}: this key {how} as {same.name} ({same.key.fingerprint}): a node needs its own")
     if same.revoked:
         raise StudyError(
-            f"{name}: this key was revoked ({same.key.fingerprint}): make a new one, and --replaces {name}"
+            f"{name}: this key was revoked ({same.key.fingerprint}), and never comes back: make a new one, and "
+            f"--replaces {name}"
         )
     return [replace(entry, rows=rows) if entry is same and rows is not None else entry for entry in entries]
+
+
+def _latest(entries: Entries, name: str) -> Entry | None:
+    """The node of this name that is heard, or the last one that was."""
+    named = [entry for entry in entries if entry.name == name]
+    return next((entry for entry in named if not entry.revoked), named[-1] if named else None)
 
 
 def _check(path: Path, entries: Entries) -> None:
@@ -182,4 +189,4 @@ def _is_key(path: Path, key: PublicKey) -> bool:
 
 
 def _names(entries: Entries) -> str:
-    return ", ".join(entry.name for entry in entries) or "an empty one"
+    return ", ".join(dict.fromkeys(entry.name for entry in entries)) or "an empty one"

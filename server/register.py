@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -84,7 +84,8 @@ def read_register(path: Path) -> Register:
     revoked = true                           # optional: known by name, no longer heard
     ```
 
-    No two nodes share a name, a key or an id, and none that is heard a row with another.
+    A key and an id occur once. Of a name there may be revoked keys beside the one that is heard, so that none of them
+    ever comes back under another. No two nodes that are heard have a row in common.
     """
     try:
         with path.open("rb") as file:
@@ -104,15 +105,21 @@ def _register(content: Mapping[str, Any]) -> Register:
     if not isinstance(tables, list):
         raise StudyError(f"[[node]] expected tables [[node]], got {tables!r}")
     nodes = tuple(_node(table, f"node {number}") for number, table in enumerate(tables, 1))
-    for what in ("name", "key", "id"):
-        seen: dict[Any, str] = {}
-        for node in nodes:
-            value = node.key.public_numbers() if what == "key" else getattr(node, what)
-            if value in seen:
-                raise StudyError(f"[node {node.name!r}] {what}: expected one of its own, got that of {seen[value]!r}")
-            seen[value] = node.name
-    _check_rows([node for node in nodes if not node.revoked])
+    heard = [node for node in nodes if not node.revoked]
+    _check_once("name", heard, lambda node: node.name)
+    _check_once("key", nodes, lambda node: node.key.public_numbers())
+    _check_once("id", nodes, lambda node: node.id)
+    _check_rows(heard)
     return Register(nodes)
+
+
+def _check_once(what: str, nodes: Sequence[Known], of: Callable[[Known], Hashable]) -> None:
+    """Raise StudyError where two of these nodes have the same."""
+    seen: dict[Hashable, str] = {}
+    for node in nodes:
+        if (value := of(node)) in seen:
+            raise StudyError(f"[node {node.name!r}] {what}: expected one of its own, got that of {seen[value]!r}")
+        seen[value] = node.name
 
 
 def _node(content: Any, place: str) -> Known:
@@ -145,7 +152,7 @@ def _rows(text: str, place: str) -> tuple[tuple[int, int], ...]:
     return tuple(spans)
 
 
-def _check_rows(nodes: list[Known]) -> None:
+def _check_rows(nodes: Sequence[Known]) -> None:
     """Raise StudyError where two nodes that are heard have a row in common."""
     spans = sorted((start, stop, node.name) for node in nodes for start, stop in node.rows or ())
     for (_, stop, one), (start, _, other) in pairwise(spans):

@@ -30,6 +30,6 @@ def main(args: argparse.Namespace) -> int:
     before = read(state.register)
     link = keyed_link(state, needed=False)
     entries = change(state, link, lambda now: revoked(now, args.name))
-    again = any(entry.name == args.name and entry.revoked for entry in before)
+    again = all(entry.revoked for entry in before if entry.name == args.name)
     print(f"{'Revoked already' if again else 'Revoked'}: {args.name}" + ("" if link else "; the server does not run"))
     return 0 if entries else 1

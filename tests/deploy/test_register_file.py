@@ -100,8 +100,25 @@ def test_a_new_key_under_the_same_name_takes_its_rows(state: State, keys: list[P
     book = Book()
     put(state, book, "anna", keys[0], "0:5")
     assert put(state, book, "anna", keys[1], old="anna") == Entry("anna", keys[1], "1001", "0:5")
-    assert [entry.name for entry in read(state.register)] == ["anna"]
+    assert [(entry.key, entry.revoked) for entry in read(state.register)] == [(keys[0], True), (keys[1], False)]
     assert book.live == {"1001"}
+    put(state, book, "anna", keys[2], old="anna")
+    assert [entry.revoked for entry in read(state.register)] == [True, True, False]
+    assert book.live == {"1002"}
+
+
+def test_a_revoked_key_comes_back_under_no_name(state: State, keys: list[PublicKey]) -> None:
+    book = Book()
+    put(state, book, "anna", keys[0], "0:5")
+    put(state, book, "anna", keys[1], old="anna")
+    forgetful = Book()  # no memory but the register's: Flower's own database may be gone
+    for name, old in (("anna", None), ("anna", "anna"), ("ben", None), ("ben", "anna")):
+        with pytest.raises(StudyError, match="this key was revoked"):
+            put(state, forgetful, name, keys[0], old=old)
+    change(state, cast(SuperLink, forgetful), lambda now: revoked(now, "anna"))
+    with pytest.raises(StudyError, match=r"this key was revoked as anna"):
+        put(state, forgetful, "ben", keys[1])
+    assert [entry.revoked for entry in read(state.register)] == [True, True] and not forgetful.live
 
 
 def test_a_node_that_takes_over_has_the_rows_and_the_old_one_is_revoked(state: State, keys: list[PublicKey]) -> None:
@@ -176,7 +193,18 @@ def test_nodes_of_this_machine_come_and_go_with_the_shape_and_others_stay(state:
     change(state, cast(SuperLink, book), lambda now: admitted(now, few, state.keys))
     assert [(entry.name, entry.revoked) for entry in read(state.register)] == [
         ("node-0", False),
+        ("node-1", True),
         ("guest", False),
         ("node-1", False),
     ]
     assert len(book.live) == 3
+
+
+def test_a_smaller_shape_does_not_forget_what_was_revoked(state: State) -> None:
+    own = {name: ensure_key(state.keys / name)[0] for name in ("node-0", "node-1")}
+    few = {"node-0": own["node-0"]}
+    change(state, cast(SuperLink, Book()), lambda now: admitted(now, own, state.keys))
+    change(state, None, lambda now: revoked(now, "node-1"))
+    change(state, cast(SuperLink, Book()), lambda now: admitted(now, few, state.keys))
+    with pytest.raises(StudyError, match="this key was revoked"):
+        change(state, cast(SuperLink, Book()), lambda now: admitted(now, own, state.keys))

@@ -75,6 +75,17 @@ def test_a_register_says_who_is_who(tmp_path: Path) -> None:
     assert [register.welcome(node) for node in (7, (1 << 64) - 1, 8)] == [True, False, False]
 
 
+def test_revoked_keys_stay_beside_the_one_that_took_their_name(tmp_path: Path) -> None:
+    text = table(more='rows = "0:4"\nrevoked = true') + table(number="8", more="revoked = true")
+    (tmp_path / "nodes.toml").write_text(text + table(number="9", more='rows = "0:4"'))
+    register = read_register(tmp_path / "nodes.toml")
+    assert [(node.name, register.welcome(node.id)) for node in register.nodes] == [
+        ("ann", False),
+        ("ann", False),
+        ("ann", True),
+    ]
+
+
 def test_nobody_is_known_by_an_empty_register(tmp_path: Path) -> None:
     (tmp_path / "nodes.toml").write_text("")
     assert read_register(tmp_path / "nodes.toml").nodes == ()
@@ -103,6 +114,10 @@ WRONG = {
     "rows in words": (table(more='rows = "all"'), "rows: expected increasing runs"),
     "revoked in words": (table(more='revoked = "yes"'), "revoked: expected true or false"),
     "a name twice": (table() + table(number="8"), r"\[node 'ann'\] name: expected one of its own, got that of 'ann'"),
+    "a revoked key under another name": (
+        table(key=TWICE, more="revoked = true") + table("bob", TWICE, "8"),
+        r"\[node 'bob'\] key: expected one of its own, got that of 'ann'",
+    ),
     "a key twice": (table(key=TWICE) + table("bob", TWICE, "8"), r"\[node 'bob'\] key: .* got that of 'ann'"),
     "an id twice": (table() + table("bob"), r"\[node 'bob'\] id: expected one of its own, got that of 'ann'"),
     "rows twice": (
