@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from deploy import commands, ending, federation, keeper
+from deploy import commands, ending, federation, keeper, secret_files
 from deploy.federation import FAILED, RUNNING, Plan, Record, Runs, State
 from deploy.processes import FlowerFailed
 from protocol.strict import StudyError
@@ -33,6 +33,7 @@ def start(plan: Plan) -> tuple[Record, bool]:
     keeper.sweep(state)
     keeper.check(plan)
     commands.node_words(plan, "")
+    secret_files.check_room(state.folder)
     state.logs.mkdir(exist_ok=True)
     log = state.logs / "keeper.log"
     with log.open("wb") as output:
@@ -63,7 +64,7 @@ def stop(state: State) -> bool:
         return keeper.sweep(state)
     record = federation.read(state)
     for sign in (signal.SIGTERM, signal.SIGKILL):
-        _tell(record, sign)
+        _tell(state, record, sign)
         deadline = time.monotonic() + LEAVING
         while federation.is_kept(state) and time.monotonic() < deadline:
             time.sleep(PAUSE)
@@ -105,10 +106,13 @@ def _ready(state: State, plan: Plan, child: "subprocess.Popen[bytes] | None") ->
     raise FlowerFailed(f"expected the federation to be ready in {PATIENCE:g} seconds, it is not; logs: {state.logs}")
 
 
-def _tell(record: Record | None, sign: int) -> None:
+def _tell(state: State, record: Record | None, sign: int) -> None:
     """Signal the keeper, and nobody who got its number."""
     if record is None:
-        raise StudyError("expected a record of who keeps the federation, found none: try again in a moment")
+        raise StudyError(
+            f"{state.record}: expected a record of who keeps the federation, found none that reads: try again in a "
+            f"moment, or end the process that holds {state.lock} (fuser shows it)"
+        )
     with suppress(OSError):
         handle = os.pidfd_open(record.keeper)
         try:

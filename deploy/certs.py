@@ -36,7 +36,8 @@ def read(folder: Path, now: datetime | None = None) -> Certificates:
     paths = {name: folder / name for name in (CA, CERTIFICATE, KEY)}
     for path in paths.values():
         if not path.is_file():
-            raise StudyError(f"{path}: expected a file, found none: make it with halftruth certs {folder}")
+            renew = " --renew" if path.name == KEY else ""
+            raise StudyError(f"{path}: expected a file, found none: make it with halftruth certs {folder}{renew}")
     authority, certificate = _certificate(paths[CA]), _certificate(paths[CERTIFICATE])
     _check_time(paths[CA], authority, "nodes need the new one: move the old files away, then halftruth certs", now)
     _check_time(paths[CERTIFICATE], certificate, f"renew it with halftruth certs {folder} --renew", now)
@@ -48,7 +49,10 @@ def read(folder: Path, now: datetime | None = None) -> Certificates:
             "nodes that trust this one would refuse the server"
         ) from None
     if _key(paths[KEY]).public_key() != certificate.public_key():
-        raise StudyError(f"{paths[KEY]}: expected the key of {paths[CERTIFICATE]}, got another one's")
+        raise StudyError(
+            f"{paths[KEY]}: expected the key of {paths[CERTIFICATE]}, got another one's: make both anew with "
+            f"halftruth certs {folder} --renew"
+        )
     hosts, until = _hosts(certificate), certificate.not_valid_after_utc
     return Certificates(paths[CA], paths[CERTIFICATE], paths[KEY], hosts, until)
 
@@ -67,7 +71,7 @@ def ensure(
     make_folder(folder, "DIR", OWN_FOLDER)
     made = [] if (folder / CA).exists() or (folder / CA_KEY).exists() else _make_authority(folder, now)
     wanted = tuple(dict.fromkeys((*LOOPBACK, *map(_canonical, hosts))))
-    if not (folder / CERTIFICATE).exists() and not (folder / KEY).exists():
+    if not (folder / CERTIFICATE).exists():
         made += _issue(folder, wanted, days, now)
     elif renew:
         before = _hosts(_certificate(folder / CERTIFICATE)) if (folder / CERTIFICATE).exists() else ()
@@ -93,7 +97,11 @@ def _make_authority(folder: Path, now: datetime) -> list[str]:
         .sign(key, hashes.SHA384())
     )
     write_new(folder / CA_KEY, _pem(key))
-    write_new(folder / CA, certificate.public_bytes(serialization.Encoding.PEM), PUBLIC)
+    try:
+        write_new(folder / CA, certificate.public_bytes(serialization.Encoding.PEM), PUBLIC)
+    except OSError:  # a key that nobody knows is of no use, and would stand in the way
+        (folder / CA_KEY).unlink()
+        raise
     return [CA, CA_KEY]
 
 
@@ -101,6 +109,11 @@ def _issue(folder: Path, hosts: tuple[str, ...], days: int, now: datetime) -> li
     """A new key and certificate of the server, in place of what is there."""
     if not (folder / CA_KEY).is_file():
         raise StudyError(f"{folder / CA_KEY}: expected the authority's key to issue with, found none: bring it here")
+    if not (folder / CA).is_file():
+        raise StudyError(
+            f"{folder / CA}: expected the certificate of {folder / CA_KEY}, found none: bring it here, or begin anew "
+            "without that key"
+        )
     authority, signer = _certificate(folder / CA), _key(folder / CA_KEY)
     issuer = signer.public_key()
     if issuer != authority.public_key():

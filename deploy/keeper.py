@@ -17,7 +17,7 @@ from deploy import ending, federation, secret_files
 from deploy.certs import LOOPBACK
 from deploy.certs import read as read_certs
 from deploy.commands import local_host, node_words
-from deploy.federation import FAILED, RUNNING, Child, Plan, Record, State, began, held
+from deploy.federation import FAILED, RUNNING, STARTING, Child, Plan, Record, State, began, held
 from deploy.flwr_command import SuperLink
 from deploy.mending import Executors
 from deploy.node_keys import PublicKey, ensure_key, public_half, public_path
@@ -29,11 +29,12 @@ from deploy.restarts import Restarts
 from deploy.superlink import SUPERLINK, Serving, start_superlink
 from protocol.counting import counted
 from protocol.failure import RunFailed
-from protocol.strict import StudyError
+from protocol.strict import StudyError, told
 from protocol.version import version
 
 GLANCE = 0.3  # seconds between two looks at the children
 ASKING = 2.0  # seconds between two questions for the nodes, each of which starts a program
+LAST_PORT = 65535
 COMING = 300.0  # seconds that nodes may take until all are there
 
 
@@ -157,7 +158,12 @@ class Keeper:
             for name, kept in self._kept.items()
         }
         self.record = replace(self.record, children=children, **changes)  # type: ignore[arg-type]
-        federation.write(self.record)
+        try:
+            federation.write(self.record)
+        except OSError as error:
+            if self.record.phase == STARTING:
+                raise
+            self.say(f"what halftruth status shows is old: {told(error)}")  # a full disk ends no federation
 
 
 def keep(plan: Plan, say: Callable[[str], None]) -> None:
@@ -180,13 +186,13 @@ def keep(plan: Plan, say: Callable[[str], None]) -> None:
                 say(f"ready at {keeper.record.address}: {plan.describe()}; logs: {state.logs}")
                 keeper.keep()
         except (RunFailed, StudyError, OSError) as error:
-            reason = str(error)
+            reason = told(error)
             raise
         finally:
+            state.record.unlink(missing_ok=True)
             if reason:
-                federation.write(replace(record, phase=FAILED, reason=reason))
-            else:
-                state.record.unlink(missing_ok=True)
+                with suppress(OSError):  # which may be the reason
+                    federation.write(replace(record, phase=FAILED, reason=reason))
 
 
 def sweep(state: State) -> bool:
@@ -200,6 +206,8 @@ def sweep(state: State) -> bool:
 
 def check(plan: Plan) -> None:
     """Raise StudyError for a plan that cannot be kept."""
+    if not 0 <= plan.port <= LAST_PORT:
+        raise StudyError(f"--port: expected 0 (any free one) to {LAST_PORT}, got {plan.port}")
     if plan.keys and not plan.certs:
         raise StudyError("expected certificates where nodes show keys: a key proves nothing without encryption")
     if plan.certs is None:
@@ -229,13 +237,18 @@ def _set_aside(logs: Path) -> None:
 def main(words: list[str]) -> int:
     """Keep the plan that the only argument holds."""
     try:
-        keep(Plan(**json.loads(words[0])), lambda line: print(line, flush=True))
+        keep(Plan(**json.loads(words[0])), _say)
     except (RunFailed, StudyError, OSError) as error:
-        print(f"halftruth: {error}", file=sys.stderr)
+        _say(f"halftruth: {told(error)}")
         return 1
     except KeyboardInterrupt:
-        print("ended", flush=True)
+        _say("ended")
     return 0
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):  # the disk of the log is full
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

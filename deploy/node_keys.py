@@ -68,7 +68,9 @@ def public_half(path: Path) -> PublicKey:
     except OSError as error:
         raise StudyError(f"{path}: expected a private key, {unopened(error)}: {HINT}") from None
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise StudyError(f"{path}: expected a private key of OpenSSH without a passphrase, {error}: {HINT}") from None
+        raise StudyError(
+            f"{path}: expected a private key of OpenSSH without a passphrase, {error}: move it away, and {HINT}"
+        ) from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP384R1):
         raise StudyError(f"{path}: expected a key on the curve P-384, got another kind: {HINT}")
     return PublicKey.of(key.public_key())

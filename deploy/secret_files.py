@@ -6,28 +6,57 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from deploy.processes import FlowerFailed
+from protocol.strict import reason
+
 SECRET, PUBLIC = 0o600, 0o644
 OWN_FOLDER = 0o700
+ROOM = 1 << 18
 
 
 def write_new(path: Path, raw: bytes, mode: int = SECRET) -> None:
-    """Write a file that must not be there yet, on disk when this returns. Raises FileExistsError and OSError."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(handle, "wb") as file:
-        os.fchmod(file.fileno(), mode)  # whatever the umask says
-        file.write(raw)
-        file.flush()
-        os.fsync(file.fileno())
+    """Write a file that must not be there yet, whole and on disk when this returns, or not at all.
+
+    Raises FileExistsError, and OSError naming the file.
+    """
+    with _beside(path, raw, mode) as beside:
+        os.link(beside, path)
 
 
 def replace(path: Path, raw: bytes, mode: int = SECRET) -> None:
-    """Write a file in place of another one, which stays as it is until the new one is whole. Raises OSError."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with suppress(FileNotFoundError):
-        beside.unlink()
-    try:
-        write_new(beside, raw, mode)
+    """Write a file in place of another one, which stays as it is until the new one is whole.
+
+    Raises OSError naming the file.
+    """
+    with _beside(path, raw, mode) as beside:
         os.replace(beside, path)
+
+
+def check_room(folder: Path) -> None:
+    """Raise FlowerFailed where a folder does not take as many bytes as a start writes there at least."""
+    try:
+        with _beside(folder / "room", bytes(ROOM), SECRET):
+            pass
+    except OSError as error:
+        raise FlowerFailed(f"{folder}: expected room for keys and logs, but the system says: {reason(error)}") from None
+
+
+@contextmanager
+def _beside(path: Path, raw: bytes, mode: int) -> Iterator[Path]:
+    """A file that is whole, under another name, and gone when the block is left."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with suppress(FileNotFoundError):
+            beside.unlink()
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), mode)  # whatever the umask says
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        yield beside
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from None
     finally:
         with suppress(FileNotFoundError):
             beside.unlink()

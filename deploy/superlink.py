@@ -10,6 +10,7 @@ from deploy.commands import join, local_host
 from deploy.flwr_command import SuperLink, private_connection
 from deploy.ports import HOST, free_port, taken
 from deploy.processes import FlowerFailed, Processes
+from protocol.strict import reason
 from server import kernel_cache
 
 SUPERLINK = "superlink"
@@ -57,9 +58,7 @@ def start_superlink(processes: Processes, serving: Serving, **variables: str) ->
     Raises FlowerFailed where it does not listen in time, or its port is somebody's.
     """
     for _ in range(ATTEMPTS):
-        if serving.port and (holder := taken(serving.host, serving.port)):
-            who = f"port {serving.port} of {serving.host or 'this machine'}"
-            raise FlowerFailed(f"{who} is taken by {holder}: name another one")
+        _check_free(serving)
         port = serving.port or free_port()
         processes.start(SUPERLINK, serving.words(port), **{**KERNELS, **variables})
         if wait_until_ready(processes, SUPERLINK, port):
@@ -73,6 +72,18 @@ def start_superlink(processes: Processes, serving: Serving, **variables: str) ->
             )
         processes.forget(SUPERLINK)
     raise FlowerFailed(f"the SuperLink ended {ATTEMPTS} times in vain; its log: {processes.log(SUPERLINK)}")
+
+
+def _check_free(serving: Serving) -> None:
+    """Raise FlowerFailed where the host is not this machine's, or the port is somebody's."""
+    try:
+        holder = taken(serving.host, serving.port)
+    except OSError as error:
+        raise FlowerFailed(
+            f"--host {serving.host}: expected an address of this machine, but the system says: {reason(error)}"
+        ) from None
+    if holder:
+        raise FlowerFailed(f"port {serving.port} of {serving.host} is taken by {holder}: name another one")
 
 
 def wait_until_ready(processes: Processes, name: str, port: int) -> bool:

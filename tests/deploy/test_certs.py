@@ -81,7 +81,7 @@ def test_files_that_do_not_fit_are_named(tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     ensure(ours)
     ensure(theirs)
-    for name, words in ((CA, "another authority's"), (KEY, "got another one's")):
+    for name, words in ((CA, "another authority's"), (KEY, "got another one's: .*--renew")):
         kept = (ours / name).read_bytes()
         (ours / name).write_bytes((theirs / name).read_bytes())
         with pytest.raises(StudyError, match=words):
@@ -99,6 +99,20 @@ def test_files_that_do_not_fit_are_named(tmp_path: Path) -> None:
         ensure(ours, renew=True)
     with pytest.raises(StudyError, match=r"found none: make it with halftruth certs"):
         read(tmp_path / "nowhere")
+
+
+def test_half_of_them_is_completed_or_said_how(tmp_path: Path) -> None:
+    ensure(tmp_path)
+    (tmp_path / CERTIFICATE).unlink()
+    assert set(ensure(tmp_path)[1]) == {CERTIFICATE, KEY}
+    (tmp_path / KEY).unlink()
+    with pytest.raises(StudyError, match=r"found none: make it with halftruth certs .* --renew"):
+        ensure(tmp_path)
+    assert set(ensure(tmp_path, renew=True)[1]) == {CERTIFICATE, KEY}
+    for name in (CA, CERTIFICATE):
+        (tmp_path / name).unlink()
+    with pytest.raises(StudyError, match=r"ca\.crt: expected the certificate of .*ca\.key, found none: bring it here"):
+        ensure(tmp_path)
 
 
 @pytest.mark.parametrize("host", ["", "a b", "x:8443", "https://x", "naïve.org", "a..b"])

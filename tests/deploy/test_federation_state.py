@@ -16,7 +16,7 @@ from deploy import background, commands, federation, keeper, look
 from deploy.certs import ensure, read
 from deploy.federation import RUNNING, Child, Plan, Record, Runs, State, began, held, is_keeper, is_kept
 from deploy.processes import FlowerFailed, private_home
-from deploy.superlink import Serving
+from deploy.superlink import Serving, start_superlink
 from protocol.strict import StudyError
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -119,6 +119,20 @@ def test_plans_that_cannot_be_kept_are_refused_before_anything_starts(state: Sta
     with pytest.raises(StudyError, match=r"expected folders with a node\.toml"):
         background.start(replace(plan, nodes=str(tmp_path)))
     assert not is_kept(state)
+
+
+def test_a_host_of_another_machine_is_named(state: State, tmp_path: Path) -> None:
+    with private_home(tmp_path / "logs") as processes:
+        for host in ("192.0.2.1", "nowhere.invalid"):
+            with pytest.raises(FlowerFailed, match=rf"--host {host}: expected an address of this machine, but"):
+                start_superlink(processes, Serving(host, 8000))
+
+
+def test_a_keeper_whose_record_does_not_read_is_not_ended_by_guessing(state: State) -> None:
+    with held(state):
+        state.record.write_text("{")
+        with pytest.raises(StudyError, match=r"federation\.json: expected a record of who keeps .*holds .*lock"):
+            background.stop(state)
 
 
 def test_commands_of_a_plan(state: State, tmp_path: Path) -> None:
