@@ -48,6 +48,10 @@ def _factor(text: str) -> float:
 
 def main(args: argparse.Namespace) -> int:
     """Run `halftruth bench`: exit code 0 done, 1 a figure failed or a ratio fell; StudyError is wrong use."""
+    if args.scaling or args.round:
+        from studies.bench.pictures import pictures
+
+        return pictures(args)
     from studies.bench.run import run
 
     return run(args)

@@ -20,7 +20,9 @@ def measure(figure: Figure, runs: int, small: bool) -> list[Row]:
         roles.append((LIMIT, prepared.limit))
     for _, side in roles:
         side.run()
+    gc.freeze()  # what is there already is not looked through before every run
     costs = [[_cost(prepared, side) for _, side in roles] for _ in range(runs)]
+    gc.unfreeze()
     return rows(figure.name, prepared, roles, costs, small)
 
 

@@ -1,0 +1,154 @@
+"""How the cost of a study's cell grows with rows, dimension, clients, repetitions and cores."""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from protocol.study import cells
+from studies.in_process import run_cell
+from studies.load import Loaded, build
+from studies.run import run
+
+ARMS = {
+    "local, de-biased fit": {"trust": "local", "estimator": "debiased"},
+    "local, de-biased SGD": {"trust": "local", "estimator": "debiased-sgd"},
+    "central, clipped sum": {"trust": "central", "mechanism": "gaussian-statistic-clipped", "estimator": "mle"},
+}
+CORES = "cores"
+ALL_ARMS = "all three, wall"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a cell is; `repetitions` are in it."""
+
+    rows: int = 100_000
+    dimension: int = 4
+    clients: int = 1
+    repetitions: int = 1
+
+
+@dataclass(frozen=True)
+class Point:
+    """Median seconds of a cell at one value of an axis: CPU of both sides, for cores the wall's."""
+
+    axis: str
+    line: str
+    x: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Slope:
+    """d log seconds / d log x of a line: by least squares over all of it, and between its last two points."""
+
+    axis: str
+    line: str
+    first: Point
+    last: Point
+    over_all: float
+    at_the_end: float
+
+
+def axes(small: bool) -> dict[str, tuple[Size, tuple[int, ...]]]:
+    """Axis -> what else is fixed, and its values."""
+    if small:
+        size = Size(rows=200)
+        return {
+            "rows": (size, (100, 200)),
+            "dimension": (size, (2, 4)),
+            "clients": (size, (1, 2)),
+            "repetitions": (size, (1, 2)),
+        }
+    size = Size()
+    return {
+        "rows": (size, (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)),
+        "dimension": (size, (2, 4, 8, 16, 32)),
+        "clients": (size, (1, 10, 100, 1_000, 10_000)),
+        "repetitions": (replace(size, rows=10_000), (1, 4, 16, 64)),
+    }
+
+
+def points(runs: int, small: bool) -> Iterator[Point]:
+    """All points, axis by axis."""
+    for axis, (size, values) in axes(small).items():
+        for line in ARMS:
+            for x in values:
+                yield Point(axis, line, x, _cell(replace(size, **{axis: x}), line, runs))
+    work = Size(rows=500, repetitions=4) if small else Size(repetitions=100)
+    for x in _cores():
+        yield Point(CORES, ALL_ARMS, x, _wall(work, x, runs))
+
+
+def _cores() -> list[int]:
+    count = os.cpu_count() or 1
+    return sorted({1, count, *(1 << power for power in range(count.bit_length()) if 1 << power <= count)})
+
+
+def slopes(found: Sequence[Point]) -> list[Slope]:
+    """Slopes of every line of at least two points."""
+    lines: dict[tuple[str, str], list[Point]] = {}
+    for point in found:
+        lines.setdefault((point.axis, point.line), []).append(point)
+    return [_slope(line) for line in lines.values() if len(line) > 1]
+
+
+def _slope(line: Sequence[Point]) -> Slope:
+    x, y = np.log([point.x for point in line]), np.log([point.seconds for point in line])
+    over_all = float(np.polyfit(x, y, 1)[0])
+    at_the_end = float((y[-1] - y[-2]) / (x[-1] - x[-2]))
+    return Slope(line[0].axis, line[0].line, line[0], line[-1], over_all, at_the_end)
+
+
+def _study(size: Size, *lines: str) -> Loaded:
+    theta = [0.5 - (index % 2) for index in range(size.dimension)]
+    table = {
+        "study": {"name": "growth", "seed": 7, "repetitions": size.repetitions},
+        "problem": {
+            "kind": "pairwise",
+            "dimension": size.dimension,
+            "features": "gaussian",
+            "theta": theta,
+            "bound": size.dimension,
+        },
+        "grid": {"n": [size.rows], "epsilon": [1], "delta": [1e-5]},
+        "arm": [ARMS[line] for line in lines],
+    }
+    return build(table, Path())
+
+
+def _cell(size: Size, line: str, runs: int) -> float:
+    """CPU seconds of one cell with one arm, from drawing its features to its estimates."""
+    loaded = _study(size, line)
+    (cell,) = cells(loaded.study)
+
+    def play() -> None:
+        for _ in run_cell(loaded.study, loaded.truth, cell, size.clients):
+            pass
+
+    play()
+    return median(_timed(play, time.process_time) for _ in range(runs))
+
+
+def _wall(size: Size, jobs: int, runs: int) -> float:
+    """Seconds of a run over so many processes, their start included."""
+    loaded = _study(size, *ARMS)
+
+    def whole() -> None:
+        with tempfile.TemporaryDirectory() as out:
+            run(loaded, Path(out), jobs=jobs)
+
+    whole()
+    return median(_timed(whole, time.perf_counter) for _ in range(runs))
+
+
+def _timed(work: Callable[[], None], clock: Callable[[], float]) -> float:
+    begun = clock()
+    work()
+    return clock() - begun

@@ -1,0 +1,54 @@
+"""What a round over real processes spends: our compute, serialisation, signatures, and the rest, which is Flower's."""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from studies.bench.own_round import Own, own
+from studies.flower.measure import SETTINGS
+from studies.flower.measured import STUDY, Work, measure
+from studies.load import Loaded, load
+
+COMPUTE, SERIALISATION, SIGNATURES, FLOWER = "compute", "serialisation", "signatures", "Flower"
+WORK = Work(clients=4, rounds=12, records=20_000, dimension=20)
+SETTINGS_SHOWN = ("warm-careful", "warm", "stock")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """One round of a federation: seconds of the wall, CPU seconds by program, and those of our code in it."""
+
+    setting: str
+    clients: int
+    wall: float
+    programs: Mapping[str, float]
+    own: Own
+
+    @property
+    def whole(self) -> float:
+        """CPU seconds of all processes."""
+        return sum(self.programs.values())
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """CPU seconds by part; Flower's is all that is not ours: requests, processes and their imports."""
+        mine = {COMPUTE: self.own.compute, SERIALISATION: self.own.serialisation, SIGNATURES: self.own.signatures}
+        return mine | {FLOWER: max(self.whole - sum(mine.values()), 0.0)}
+
+
+def parts(setting: str, work: Work = WORK) -> Parts:
+    """Play rounds over processes of this machine, and again in this one. Raises RunFailed where a run fails."""
+    found = measure(SETTINGS[setting], work)[0]
+    ours = own(study(work), work.clients, SETTINGS[setting].careful)
+    return Parts(setting, work.clients, float(found.wall.mean()), found.by_program(), ours)
+
+
+def study(work: Work) -> Loaded:
+    """The study of such rounds."""
+    theta = [1 / work.dimension**0.5] * work.dimension
+    text = STUDY.format(dimension=work.dimension, theta=theta, records=work.records, rounds=work.rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "study.toml"
+        path.write_text(text, encoding="utf-8")
+        return load(path)

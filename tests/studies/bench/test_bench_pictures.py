@@ -1,0 +1,62 @@
+"""How cost grows, and what a round spends: slopes and shares of given numbers, and the same bytes of our own code."""
+
+from pathlib import Path
+
+import pytest
+
+from studies.bench import growth_show, parts_show
+from studies.bench.growth import ALL_ARMS, ARMS, CORES, Point, axes, slopes
+from studies.bench.own_round import Own, own
+from studies.bench.parts import FLOWER, Parts, study
+from studies.flower.measured import Work
+
+LAWS = {"rows": 1.0, "dimension": 2.0, "clients": 0.5, "repetitions": 1.0}
+
+
+@pytest.fixture
+def grown() -> list[Point]:
+    """Exact power laws."""
+    found = [
+        Point(axis, line, x, 0.01 * x**power) for axis, power in LAWS.items() for line in ARMS for x in (1, 10, 1000)
+    ]
+    return [*found, Point(CORES, ALL_ARMS, 1, 8.0), Point(CORES, ALL_ARMS, 2, 4.0)]
+
+
+def test_slopes_of_power_laws_are_their_exponents(grown: list[Point]) -> None:
+    for slope in slopes(grown):
+        expected = LAWS.get(slope.axis, -1.0)
+        assert slope.over_all == pytest.approx(expected) and slope.at_the_end == pytest.approx(expected)
+    assert len(slopes(grown)) == 4 * len(ARMS) + 1
+    assert slopes(grown[:1]) == []
+
+
+def test_every_axis_has_a_small_and_a_whole_form() -> None:
+    assert list(axes(True)) == list(axes(False)) == list(LAWS)
+    assert all(x <= size.rows for size, values in [axes(False)["clients"]] for x in values)
+
+
+def test_growth_is_shown_and_drawn(grown: list[Point], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    growth_show.show(grown)
+    said = capsys.readouterr().out
+    assert "1 to 1,000" in said and "2.00" in said and "-1.00" in said
+    assert [path.name for path in growth_show.draw(grown, tmp_path)] == ["scaling.png", "scaling.svg"]
+
+
+def test_shares_of_a_round(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    programs = {"SuperLink": 1.0, "server's app": 0.5, "warm executors": 0.5, "others": 0.0001}
+    one = Parts("warm", 4, 1.2, programs, Own(0.1, 0.02, 0.0))
+    assert one.whole == pytest.approx(2.0001) and one.spent[FLOWER] == pytest.approx(1.8801)
+    assert sum(one.spent.values()) == pytest.approx(one.whole)
+    assert Parts("warm", 4, 1.2, {"SuperLink": 0.1}, Own(0.2, 0.0, 0.0)).spent[FLOWER] == 0.0
+    parts_show.show([one])
+    said = capsys.readouterr().out
+    assert "1.88 (94.00%)" in said and "0.02 (1.00%)" in said and "others" not in said
+    assert [path.name for path in parts_show.draw([one], tmp_path)] == ["round.png", "round.svg"]
+
+
+def test_our_own_code_plays_the_rounds_of_a_federation() -> None:
+    """With signatures and without: every part is there, and nothing of a careless federation signs."""
+    loaded = study(Work(clients=2, rounds=3, records=300, dimension=2))
+    careful, careless = own(loaded, 2, signed=True), own(loaded, 2, signed=False)
+    assert careful.compute > 0 and careful.serialisation > 0 and careful.signatures > 0
+    assert careless.signatures == 0
