@@ -6,19 +6,24 @@ A row owns a lane of 16 bits, and 47 further bits that are read only where the l
 import os
 from dataclasses import replace
 from itertools import pairwise
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from protocol.coins import Address, Stream, Words, words
+from protocol.coins import Address, Stream, Words, spans
 from protocol.messages import Coins
 
 Rows = NDArray[np.int64]
+Places = NDArray[np.int64] | range  # rows; a range needs no memory and no look at each
 ESCALATION_BITS = 47
+LANES = 4  # in a word
 MOST_STEPS = 64  # words of one row that shuffle its choices
-FAR = 4096  # where two rows are farther apart, a new seek is cheaper than reading on
-T = TypeVar("T", np.uint16, np.uint64)
+FAR = 512  # where two rows are farther apart, another seek is cheaper than reading on
+FEW_BYTES = 1 << 12  # below, the system's own bytes cost less than a key and a cipher
+KEY_BYTES, NONCE_BYTES = 32, 16
+_ZEROS = np.zeros(1 << 18, dtype=np.uint8).data  # what a key encrypts at most
 
 
 class Draws(Protocol):
@@ -28,7 +33,7 @@ class Draws(Protocol):
     def coins(self) -> Coins:
         """Where they come from, for the report."""
 
-    def lanes(self, rows: Rows) -> NDArray[np.uint16]:
+    def lanes(self, rows: Places) -> NDArray[np.uint16]:
         """16 bits for each row."""
 
     def escalations(self, rows: Rows) -> Words:
@@ -56,94 +61,117 @@ class AddressedDraws:
 
     def __init__(self, seed: int, n: int, repetition: int, round: int = 0) -> None:
         self._lanes = Address(seed, Stream.PRIVACY, n, repetition, round)
-        self._escalations = Address(seed, Stream.ESCALATION, n, repetition, round)
-        self._ties = Address(seed, Stream.LABELS, n, repetition, round)
-        self._steps = Address(seed, Stream.SUBSETS, n, repetition, round * MOST_STEPS)
-        self._numbers = Address(seed, Stream.NUMBERS, n, repetition, round)
 
-    def lanes(self, rows: Rows) -> NDArray[np.uint16]:
+    def lanes(self, rows: Places) -> NDArray[np.uint16]:
         """The row's lane; rows in increasing order."""
-        lanes = np.empty(len(rows), dtype=np.uint16)
-        for part, first, last in _near(rows):
-            held = words(self._lanes, first // 4, last // 4 - first // 4 + 1).astype("<u8", copy=False).view("<u2")
-            lanes[part] = _pick(held[first % 4 :], rows[part], first)
-        return lanes
+        runs, lines = _lines(rows, FAR, LANES)
+        held = _joined(spans(self._lanes, ((start // LANES, count // LANES) for start, count in runs)))
+        return held.astype("<u8", copy=False).view("<u2")[lines]
 
     def escalations(self, rows: Rows) -> Words:
         """The row's escalation; rows in increasing order."""
-        return _words(self._escalations, rows) >> np.uint64(64 - ESCALATION_BITS)
+        return self._words(Stream.ESCALATION, rows)[:, 0] >> np.uint64(64 - ESCALATION_BITS)
 
     def fair(self, rows: Rows) -> NDArray[np.uint8]:
         """The row's fair bit; rows in increasing order."""
-        return (_words(self._ties, rows) >> np.uint64(63)).astype(np.uint8)
+        return (self._words(Stream.LABELS, rows)[:, 0] >> np.uint64(63)).astype(np.uint8)
 
     def steps(self, rows: Rows, count: int) -> Words:
         """Step j is the row's word of a sequence of its own; rows in increasing order."""
         if count > MOST_STEPS:
             raise ValueError(f"expected at most {MOST_STEPS} steps, got {count}")
-        places = [replace(self._steps, round=self._steps.round + step) for step in range(count)]
-        return np.array([_words(place, rows) for place in places], dtype=np.uint64).reshape(count, len(rows))
+        first = self._lanes.round * MOST_STEPS
+        drawn = [self._words(Stream.SUBSETS, rows, round=first + step) for step in range(count)]
+        return np.array(drawn, dtype=np.uint64).reshape(count, len(rows))
 
     def vectors(self, rows: Rows, count: int) -> Words:
         """Words r count, ..., r count + count - 1 of stream NUMBERS for row r; rows in increasing order."""
         if count < 1:
             raise ValueError(f"expected at least 1 word a row, got {count}")
-        result = np.empty((len(rows), count), dtype=np.uint64)
-        for part, first, last in _near(rows, FAR // count):
-            held = words(self._numbers, first * count, (last - first + 1) * count).reshape(-1, count)
-            result[part] = _pick(held, rows[part], first)
-        return result
+        return self._words(Stream.NUMBERS, rows, count)
+
+    def _words(self, stream: Stream, rows: Rows, count: int = 1, **place: int) -> Words:
+        """Words r count, ..., r count + count - 1 of a sequence for each row r, shape (rows, count)."""
+        runs, lines = _lines(rows, FAR // count, 1)
+        address = replace(self._lanes, stream=stream, **place)
+        return _joined(spans(address, ((start * count, size * count) for start, size in runs))).reshape(-1, count)[
+            lines
+        ]
 
 
 class SecretDraws:
-    """Coins of the operating system: fresh at every call, known to nobody."""
+    """Coins of the operating system: fresh at every call, known to nobody.
+
+    A few bytes are the system's own. More are AES-256 in counter mode under a key and a nonce of the system's, 256 kB
+    at most of each and then forgotten: no call leaves a state that a fork could share or a later leak give away.
+    Whoever tells such bytes from uniform ones breaks AES-256 as a pseudo-random generator: that is assumed, as it is of
+    the system's own generator. Source: derived, see docs/PRIVACY.md.
+    """
 
     coins = Coins.OS
 
-    def lanes(self, rows: Rows) -> NDArray[np.uint16]:
+    def lanes(self, rows: Places) -> NDArray[np.uint16]:
         """Fresh bits; the rows only say how many."""
-        return np.frombuffer(os.urandom(2 * len(rows)), dtype="<u2").astype(np.uint16, copy=False)
+        return _secret(2 * len(rows)).view("<u2").astype(np.uint16, copy=False)
 
     def escalations(self, rows: Rows) -> Words:
         """Fresh bits; the rows only say how many."""
-        drawn = np.frombuffer(os.urandom(8 * len(rows)), dtype="<u8").astype(np.uint64, copy=False)
-        return drawn >> np.uint64(64 - ESCALATION_BITS)
+        return _secret_words(len(rows)) >> np.uint64(64 - ESCALATION_BITS)
 
     def fair(self, rows: Rows) -> NDArray[np.uint8]:
         """Fresh bits; the rows only say how many."""
-        return np.frombuffer(os.urandom(len(rows)), dtype=np.uint8) & np.uint8(1)
+        return _secret(len(rows)) & np.uint8(1)
 
     def steps(self, rows: Rows, count: int) -> Words:
         """Fresh bits; the rows only say how many."""
-        drawn = np.frombuffer(os.urandom(8 * count * len(rows)), dtype="<u8").astype(np.uint64, copy=False)
-        return drawn.reshape(count, len(rows))
+        return _secret_words(count * len(rows)).reshape(count, len(rows))
 
     def vectors(self, rows: Rows, count: int) -> Words:
         """Fresh bits; the rows only say how many."""
-        drawn = np.frombuffer(os.urandom(8 * count * len(rows)), dtype="<u8").astype(np.uint64, copy=False)
-        return drawn.reshape(len(rows), count)
+        return _secret_words(count * len(rows)).reshape(len(rows), count)
 
 
-def _words(address: Address, rows: Rows) -> Words:
-    """Word r of a sequence for each row r; rows in increasing order."""
-    result = np.empty(len(rows), dtype=np.uint64)
-    for part, first, last in _near(rows):
-        result[part] = _pick(words(address, first, last - first + 1), rows[part], first)
-    return result
+def _secret(count: int) -> NDArray[np.uint8]:
+    """Bytes that nobody knows, by `SecretDraws`. Raises OSError where the system has none to give."""
+    if count < FEW_BYTES:
+        return np.frombuffer(os.urandom(count), dtype=np.uint8)
+    drawn = np.empty(count + NONCE_BYTES - 1, dtype=np.uint8)  # the cipher wants room for a block in part
+    for start in range(0, count, len(_ZEROS)):
+        plain = _ZEROS[: count - start]
+        secret = os.urandom(KEY_BYTES + NONCE_BYTES)
+        cipher = Cipher(algorithms.AES(secret[:KEY_BYTES]), modes.CTR(secret[KEY_BYTES:]))
+        made = cipher.encryptor().update_into(plain, drawn.data[start:])
+        if made != len(plain):
+            raise OSError(f"expected {len(plain)} secret bytes, got {made}")
+    return drawn[:count]
 
 
-def _near(rows: Rows, far: int = FAR) -> list[tuple[slice, int, int]]:
-    """Increasing rows, split where they are more than `far` apart: (part, first row, last row)."""
+def _secret_words(count: int) -> Words:
+    return _secret(8 * count).view("<u8").astype(np.uint64, copy=False)
+
+
+def _lines(rows: Places, far: int, unit: int) -> tuple[list[tuple[int, int]], slice | NDArray[np.int64]]:
+    """Which lines to read for increasing rows, line r being row r's, and where among these each row's is.
+
+    Lines are read in runs of (first, how many), both multiples of `unit`: as many as there are gaps above `far`.
+    """
     if not len(rows):
-        return []
-    dense = rows[-1] - rows[0] < far + len(rows)
-    cuts = [] if dense else (np.flatnonzero(np.diff(rows) > far) + 1).tolist()
-    edges = [0, *cuts, len(rows)]
-    return [(slice(a, b), int(rows[a]), int(rows[b - 1])) for a, b in pairwise(edges)]
+        return [], slice(0)
+    first, last = int(rows[0]), int(rows[-1])
+    if last - first < far + len(rows):
+        start = first - first % unit
+        dense = last - first + 1 == len(rows)
+        lines = slice(first - start, last - start + 1) if dense else np.asarray(rows) - start
+        return [(start, last - last % unit + unit - start)], lines
+    numbers = np.asarray(rows)
+    edges = [0, *(np.flatnonzero(numbers[1:] - numbers[:-1] > far) + 1).tolist(), len(rows)]
+    starts = numbers[edges[:-1]] // unit * unit
+    stops = (numbers[[edge - 1 for edge in edges[1:]]] // unit + 1) * unit
+    sizes = stops - starts
+    shifts = np.cumsum(sizes) - stops  # lines held before a run, less its first line
+    lines = numbers + np.repeat(shifts, [stop - start for start, stop in pairwise(edges)])
+    return list(zip(starts.tolist(), sizes.tolist(), strict=True)), lines
 
 
-def _pick(held: NDArray[T], rows: Rows, first: int) -> NDArray[T]:
-    """What belongs to `rows` out of values of first, first + 1, ..."""
-    if rows[-1] - first + 1 == len(rows):
-        return held[: len(rows)]
-    return held[rows - first]
+def _joined(parts: list[Words]) -> Words:
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype=np.uint64), *parts])

@@ -11,7 +11,7 @@ from client.account import Fresh
 from client.account import Symbols as Reports
 from client.choice import Choice, check_grid
 from client.draws import Draws
-from client.randomizer import randomize
+from client.randomizer import as_range, randomize
 from client.sources import Source
 from client.ties import settled, wins
 from protocol.channel import DiscreteChannel
@@ -48,12 +48,13 @@ class Asked:
         """
         assert isinstance(self.choice.channel, DiscreteChannel)
         chosen = self.rows[fresh]
+        places = as_range(chosen)
         symbols = np.empty((self.task.repetitions, len(chosen)), dtype=np.uint8)
         for index, repetition in enumerate(self._block()):
             values = self.source.labels(self.task, repetition, chosen).reveal()
             if self.task.ties is Ties.NONE:  # a claim and no row for ties: a fixed winner
                 values = np.where(values == TIE, 0, values).astype(np.uint8)
-            symbols[index] = randomize(values, self.choice.channel, self.draws(repetition), chosen)
+            symbols[index] = randomize(values, self.choice.channel, self.draws(repetition), places)
         return symbols
 
     def payload(self, symbols: Reports) -> Payload:

@@ -5,64 +5,135 @@ symbol is the number of cumulative thresholds t of its row of the table with t <
 P(symbol = s | value = v) = #{u: t_{s-1} <= u < t_s} / 2^63 = table[v][s] / 2^63: exactly the integer table.
 
 Comparing top bits decides t <= u unless lane = t >> 47; only there the escalation is read. It is read where the lane
-meets a threshold of *any* value, so which coins are read, and how many, does not depend on the values.
+meets a threshold of *any* value, so which coins are read, and how many, does not depend on the values. Nor do the
+operations: nothing branches on a value, and its thresholds are selected by bits or looked up in a column.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from client.draws import ESCALATION_BITS, Draws
+from client.draws import ESCALATION_BITS, Draws, Places
 from protocol.channel import DiscreteChannel
 
 MOST_OUTCOMES = 256
+BLOCK = 1 << 16  # rows whose values, lanes and flags stay in a second-level cache
+FEW = 16  # thresholds of a table up to which comparing with all of them is cheaper than looking a value's own up
 _LANES = 1 << 16
 
+Values = NDArray[np.uint8]
+Coins = NDArray[np.uint16] | NDArray[np.uint64]  # lanes, or all bits
+Flags = NDArray[np.bool_]
 
-def randomize(
-    values: NDArray[np.uint8], channel: DiscreteChannel, draws: Draws, rows: NDArray[np.int64]
-) -> NDArray[np.uint8]:
+
+def randomize(values: Values, channel: DiscreteChannel, draws: Draws, rows: Places) -> Values:
     """One symbol for each value: P(symbol | value) = channel.table[value][symbol] / 2^63, independent over rows.
 
     Guarantee: channel.level-local differential privacy of each value, given secret coins; neighbours: replace the
     value. Shapes: values and rows (rows,), rows in increasing order; result uint8 (rows,).
-    Raises ValueError for values that are not uint8 below the table's height, and for more than 256 outcomes.
+    Raises ValueError for values that are not uint8 below the table's height, for rows in another order, and for less
+    than 2 or more than 256 outcomes.
     Source: derived, see docs/PRIVACY.md.
     """
     _check(values, channel, rows)
     thresholds = channel.thresholds
     tops = (thresholds >> np.uint64(ESCALATION_BITS)).astype(np.uint16)
-    lanes = draws.lanes(rows)
-    symbols = _count(tops, values, lanes, strict=True)
-    undecided = np.zeros(_LANES, dtype=bool)
-    undecided[tops] = True
-    open_rows = np.flatnonzero(undecided.take(lanes))
-    if len(open_rows):
-        coins = lanes[open_rows].astype(np.uint64) << np.uint64(ESCALATION_BITS) | draws.escalations(rows[open_rows])
-        symbols[open_rows] = _count(thresholds, values[open_rows], coins, strict=False)
+    meets = _meeting(tops)
+    symbols = np.empty(len(values), dtype=np.uint8)
+    scratch = np.empty((2, min(len(values), BLOCK)), dtype=np.uint8)
+    undecided = []
+    for start in range(0, len(values), BLOCK):
+        part = slice(start, start + BLOCK)
+        lanes = draws.lanes(rows[part])
+        _count(tops, values[part], lanes, np.less, symbols[part], scratch)
+        met = meets(lanes).nonzero()[0]
+        if len(met):
+            undecided.append((met + start, lanes[met]))
+    if undecided:
+        places, tied = (np.concatenate(parts) for parts in zip(*undecided, strict=True))
+        coins = tied.astype(np.uint64) << np.uint64(ESCALATION_BITS) | draws.escalations(_at(rows, places))
+        settled = np.empty((3, len(places)), dtype=np.uint8)
+        _count(thresholds, values[places], coins, np.less_equal, settled[0], settled[1:])
+        symbols[places] = settled[0]
     return symbols
 
 
 def _count(
-    thresholds: NDArray[np.uint16] | NDArray[np.uint64],
-    values: NDArray[np.uint8],
-    coins: NDArray[np.uint16] | NDArray[np.uint64],
-    strict: bool,
-) -> NDArray[np.uint8]:
-    """How many thresholds of each value are below its coin (`strict`), or at most its coin."""
-    symbols = np.zeros(len(values), dtype=np.uint8)
-    for column in thresholds.T:
-        own = column.take(values)
-        symbols += (own < coins) if strict else (own <= coins)
-    return symbols
+    thresholds: Coins, values: Values, coins: Coins, compare: Callable[..., Flags], symbols: Values, scratch: Values
+) -> None:
+    """Set symbols to how many thresholds t of each value have compare(t, coin); scratch is (2, rows) or longer."""
+    few = thresholds.size <= FEW
+    masks = _masks(values, len(thresholds)) if few else []
+    first, other = scratch[:, : len(values)]
+    for column, own in enumerate(thresholds.T):
+        found = first if column else symbols
+        compare(own[0] if few else own.take(values), coins, out=found.view(np.bool_))
+        for mask, threshold in zip(masks, own[1:], strict=False):  # found = (found & ~mask) | (other & mask)
+            compare(threshold, coins, out=other.view(np.bool_))
+            other ^= found
+            other &= mask
+            found ^= other
+        if column:
+            symbols += found
 
 
-def _check(values: NDArray[np.uint8], channel: DiscreteChannel, rows: NDArray[np.int64]) -> None:
+def _masks(values: Values, count: int) -> list[Values]:
+    """Which rows have the value 1, 2, ..., count - 1, as 0 and 1."""
+    return [values] if count == 2 else [(values == value).view(np.uint8) for value in range(1, count)]
+
+
+def _meeting(tops: NDArray[np.uint16]) -> Callable[[NDArray[np.uint16]], Flags]:
+    """Tells which lanes are the top of a threshold of any value."""
+    if tops.size > FEW:
+        table = np.zeros(_LANES, dtype=np.bool_)
+        table[tops] = True
+        return table.take
+    different = set(tops.ravel().tolist())
+
+    def meets(lanes: NDArray[np.uint16]) -> Flags:
+        flags: Flags = lanes == tops[0, 0]
+        for top in different - {int(tops[0, 0])}:
+            flags |= lanes == top
+        return flags
+
+    return meets
+
+
+def _at(rows: Places, places: NDArray[np.intp]) -> NDArray[np.int64]:
+    return rows.start + rows.step * places if isinstance(rows, range) else rows[places]
+
+
+def _check(values: Values, channel: DiscreteChannel, rows: Places) -> None:
     """Messages name bounds, never a value."""
-    if values.dtype != np.uint8 or values.shape != rows.shape or values.ndim != 1:
-        raise ValueError(f"expected one uint8 value a row, got {values.dtype} {values.shape} for {rows.shape}")
-    if channel.outcomes > MOST_OUTCOMES:
-        raise ValueError(f"expected at most {MOST_OUTCOMES} outcomes, got {channel.outcomes}")
+    shape = (len(rows),) if isinstance(rows, range) else rows.shape
+    if values.dtype != np.uint8 or values.ndim != 1 or values.shape != shape:
+        raise ValueError(f"expected one uint8 value a row, got {values.dtype} {values.shape} for {shape}")
+    if not 2 <= channel.outcomes <= MOST_OUTCOMES:
+        raise ValueError(f"expected at least 2 and at most {MOST_OUTCOMES} outcomes, got {channel.outcomes}")
     if len(values) and int(values.max()) >= len(channel.table):
         raise ValueError(f"expected values below {len(channel.table)}, got a larger one")
-    if len(rows) > 1 and not (rows[1:] > rows[:-1]).all():
+    if not _increasing(rows):
         raise ValueError("expected rows in increasing order, each once")
+
+
+def _increasing(rows: Places) -> bool:
+    """Whether each row is larger than the one before: seen at once of a range, by reading all of an array."""
+    if isinstance(rows, range):
+        return rows.step > 0 or len(rows) < 2
+    for start in range(0, len(rows) - 1, BLOCK):
+        part = rows[start : start + BLOCK + 1]
+        if not (part[1:] > part[:-1]).all():
+            return False
+    return True
+
+
+def as_range(rows: NDArray[np.int64]) -> Places:
+    """The same rows, as a range where they are one: whoever randomises them often then has them read once.
+
+    Raises ValueError where they are not in increasing order.
+    """
+    if not _increasing(rows):
+        raise ValueError("expected rows in increasing order, each once")
+    dense = len(rows) > 0 and int(rows[-1]) - int(rows[0]) + 1 == len(rows)
+    return range(int(rows[0]), int(rows[-1]) + 1) if dense else rows

@@ -1,12 +1,18 @@
 """Coins of rows: addresses do not depend on who reads them, and both kinds are uniform."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from client.draws import FAR, AddressedDraws, Draws, SecretDraws
+from client.draws import FAR, FEW_BYTES, AddressedDraws, Draws, SecretDraws
 from protocol.coins import Address, Stream, words
 from protocol.messages import Coins
 
@@ -76,3 +82,94 @@ def test_no_rows_need_no_coins() -> None:
     nothing = np.zeros(0, dtype=np.int64)
     for draws in (AddressedDraws(7, 5, 0), SecretDraws()):
         assert len(draws.lanes(nothing)) == len(draws.escalations(nothing)) == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 50), st.integers(1, 300), st.sampled_from([1, 2, 5, FAR, FAR + 1]))
+def test_a_range_has_the_coins_of_its_rows(start: int, count: int, step: int) -> None:
+    draws, rows = AddressedDraws(7, N, 1), range(start, start + count * step, step)
+    assert draws.lanes(rows).tolist() == draws.lanes(np.array(rows)).tolist()
+
+
+@pytest.mark.parametrize("gap", [FAR - 1, FAR, FAR + 1, FAR + 2])
+def test_reading_on_and_seeking_give_the_same_coins(gap: int) -> None:
+    draws, rows = AddressedDraws(7, N, 1), np.array([5, 6, 6 + gap, 7 + gap, 7 + 2 * gap, 7 + 9 * gap])
+    whole = np.arange(rows[-1] + 1)
+    for coins in (draws.lanes, draws.escalations, draws.fair):
+        assert coins(rows).tolist() == coins(whole)[rows].tolist()
+    assert draws.vectors(rows, 3).tolist() == draws.vectors(whole, 3)[rows].tolist()
+    assert draws.steps(rows, 2).tolist() == draws.steps(whole, 2)[:, rows].tolist()
+
+
+class Entropy:
+    """The system's bytes as given, and how many were asked for at a time."""
+
+    def __init__(self, nonce: int) -> None:
+        self._nonce = nonce.to_bytes(16, "big")
+        self.asked: list[int] = []
+
+    def __call__(self, count: int) -> bytes:
+        self.asked.append(count)
+        return bytes([len(self.asked)] * 32) + self._nonce if count == 48 else bytes(count)
+
+
+def stream(key: bytes, nonce: int, count: int) -> bytes:
+    """AES-256 of nonce, nonce + 1, ... modulo 2^128: block by block, without a counter mode."""
+    blocks = [((nonce + block) % (1 << 128)).to_bytes(16, "big") for block in range(-(-count // 16))]
+    cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
+    return cipher.update(b"".join(blocks))[:count]
+
+
+@pytest.mark.parametrize("nonce", [0, 12345 << 64, (1 << 128) - 2])
+@pytest.mark.parametrize("rows", [FEW_BYTES // 2, FEW_BYTES // 2 + 1, 1 << 17, (1 << 17) + 1, (1 << 18) + 77])
+def test_many_secret_bytes_are_aes_under_fresh_keys(monkeypatch: pytest.MonkeyPatch, nonce: int, rows: int) -> None:
+    entropy = Entropy(nonce)
+    monkeypatch.setattr("client.draws.os.urandom", entropy)
+    found = SecretDraws().lanes(np.arange(rows)).astype("<u2").tobytes()
+    sizes = [min(1 << 18, 2 * rows - start) for start in range(0, 2 * rows, 1 << 18)]
+    assert entropy.asked == [48] * len(sizes)
+    expected = [stream(bytes([place + 1] * 32), nonce, size) for place, size in enumerate(sizes)]
+    assert found == b"".join(expected)
+
+
+def test_few_secret_bytes_are_the_systems_and_many_have_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    entropy, draws = Entropy(0), SecretDraws()
+    monkeypatch.setattr("client.draws.os.urandom", entropy)
+    for size, coins in (
+        (1, draws.fair),
+        (2, draws.lanes),
+        (8, draws.escalations),
+        (32, lambda rows: draws.vectors(rows, 4)),
+        (64, lambda rows: draws.steps(rows, 8)),
+    ):
+        entropy.asked.clear()
+        coins(np.arange(FEW_BYTES // size - 1))
+        coins(np.arange(FEW_BYTES // size))
+        assert entropy.asked == [FEW_BYTES - size, 48]
+
+
+FORKS = """
+import os, sys
+import numpy as np
+from client.draws import SecretDraws
+draws, rows = SecretDraws(), np.arange(1 << 14)
+draws.lanes(rows)
+for child in range(3):
+    if not os.fork():
+        break
+else:
+    child = 3
+    for _ in range(3):
+        os.wait()
+open(sys.argv[1] + str(child), "wb").write(draws.lanes(rows).tobytes() + draws.lanes(rows[:64]).tobytes())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_forks_share_no_stream(tmp_path: Path) -> None:
+    """A process that has drawn before and three forks of it: all 16-byte blocks differ (by chance not: 2^-101)."""
+    root = Path(__file__).resolve().parents[2]
+    subprocess.run([sys.executable, "-c", FORKS, str(tmp_path / "drawn")], cwd=root, check=True)
+    drawn = [(tmp_path / f"drawn{child}").read_bytes() for child in range(4)]
+    blocks = [one[place : place + 16] for one in drawn for place in range(0, len(one), 16)]
+    assert len(set(blocks)) == len(blocks) == 4 * ((1 << 15) + 128) // 16

@@ -45,7 +45,7 @@ class Listed:
         self._coins = coins
 
     def lanes(self, rows: NDArray[np.int64]) -> NDArray[np.uint16]:
-        return np.array([self._coins[row] >> 47 for row in rows.tolist()], dtype=np.uint16)
+        return np.array([self._coins[row] >> 47 for row in rows], dtype=np.uint16)
 
     def escalations(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         return np.array([self._coins[row] & (1 << 47) - 1 for row in rows.tolist()], dtype=np.uint64)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from client.draws import AddressedDraws, Draws, SecretDraws
-from client.randomizer import randomize
+from client.randomizer import BLOCK, FEW, as_range, randomize
 from protocol.channel import TOTAL, DiscreteChannel
+from protocol.coins import Stream
 from protocol.mechanisms.randomized_response import k_randomized_response, randomized_response
 from protocol.messages import Coins
 
@@ -35,6 +36,17 @@ class Listed:
     def escalations(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         self.read.extend(rows.tolist())
         return self._coins[rows] & np.uint64(LOW - 1)
+
+
+def plain(values: NDArray[np.uint8], channel: DiscreteChannel, n: int, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The definition: whole coins out of numpy's generator, and every threshold compared with them."""
+    drawn = {
+        stream: np.random.Philox(np.random.SeedSequence(7, spawn_key=(int(stream), n, 3, 0))).random_raw(n)
+        for stream in (Stream.PRIVACY, Stream.ESCALATION)
+    }
+    lanes = drawn[Stream.PRIVACY][rows // 4] >> (16 * (rows % 4)).astype(np.uint64) & np.uint64(0xFFFF)
+    coins = lanes << np.uint64(47) | drawn[Stream.ESCALATION][rows] >> np.uint64(17)
+    return sum(column[values] <= coins for column in channel.thresholds.T).astype(np.uint8)
 
 
 def edges(channel: DiscreteChannel) -> list[int]:
@@ -74,6 +86,7 @@ def table(*rows: list[int]) -> DiscreteChannel:
 CHANNELS = [
     *(randomized_response(Decimal(text)) for text in ("1e-9", "0.1", "1", "4", "20", "40", "100")),
     *(k_randomized_response(Decimal(text), count) for text in ("0.5", "30") for count in (3, 7, 256)),
+    *(k_randomized_response(Decimal(2), count) for count in (4, 5)),  # the most thresholds compared, and looked up
     table([LOW * 5], [LOW * 5 + 1]),  # a threshold whose 47 low bits are 0, and its neighbour in the same lane
     table([LOW], [1]),
     table([LOW - 1, 1, 1], [LOW, LOW, LOW]),
@@ -168,5 +181,61 @@ def test_what_does_not_fit_is_refused_without_telling_a_value() -> None:
         with pytest.raises(ValueError, match=message) as caught:
             randomize(values, channel, SecretDraws(), where)
         assert "77" not in str(caught.value)
-    with pytest.raises(ValueError, match="at most 256 outcomes"):
-        randomize(np.zeros(3, np.uint8), k_randomized_response(Decimal(1), 257), SecretDraws(), rows)
+    for wrong in (k_randomized_response(Decimal(1), 257), table([], [])):
+        with pytest.raises(ValueError, match="at most 256 outcomes"):
+            randomize(np.zeros(3, np.uint8), wrong, SecretDraws(), rows)
+
+
+@pytest.mark.parametrize("channel", [CHANNELS[2], CHANNELS[7], CHANNELS[8], CHANNELS[13], CHANNELS[-1]])
+def test_symbols_are_those_of_the_definition_over_blocks_and_gaps(channel: DiscreteChannel) -> None:
+    """Rows of three blocks, dense from any place of a word on, with gaps short and long, and alone."""
+    n = 2 * BLOCK + 300
+    values = (np.arange(n) * 31 % min(len(channel.table), 256)).astype(np.uint8)
+    gaps = np.delete(np.arange(1, n), slice(70_000, 71_500))
+    whole = plain(values, channel, n, np.arange(n))
+    for rows in (np.arange(n), np.arange(3, n - 2), gaps, gaps[gaps % 3 != 1], np.arange(5, n, 999), np.array([n - 1])):
+        assert (randomize(values[rows], channel, AddressedDraws(7, n, 3), rows) == whole[rows]).all()
+    for run in (range(n), range(3, n - 2), range(2, n, 7), range(9, 10)):
+        assert (randomize(values[np.array(run)], channel, AddressedDraws(7, n, 3), run) == whole[np.array(run)]).all()
+
+
+def test_both_ways_to_find_a_threshold_are_tested() -> None:
+    sizes = {channel.thresholds.size for channel in CHANNELS}
+    assert {2, 6, 12, 20} <= sizes and 12 <= FEW < 20
+
+
+def test_lanes_that_meet_a_threshold_are_settled_wherever_they_are() -> None:
+    """Every row of a threshold's lane, at all borders of blocks: the escalation decides, and is asked for once."""
+    channel = randomized_response(Decimal(1))
+    thresholds = channel.thresholds[:, 0].tolist()
+    coins = [TOTAL - 1] * (2 * BLOCK + 2)
+    meeting = [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK - 1, 2 * BLOCK, 2 * BLOCK + 1]
+    for value, other in ((0, 1), (1, 0)):
+        for place, row in enumerate(meeting):
+            coins[row] = (thresholds[value], thresholds[value] - 1, thresholds[other])[place % 3]
+        symbols, read = run(channel, value, coins)
+        assert read == meeting
+        assert symbols[meeting].tolist() == [int(coins[row] >= thresholds[value]) for row in meeting]
+        assert np.delete(symbols, meeting).all()
+
+
+def test_order_is_seen_at_borders_of_blocks_and_in_ranges() -> None:
+    channel = randomized_response(Decimal(1))
+    rows, values = np.arange(2 * BLOCK), np.zeros(2 * BLOCK, np.uint8)
+    for row in (1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK - 1):
+        wrong = rows.copy()
+        wrong[row] = wrong[row - 1]
+        with pytest.raises(ValueError, match="increasing order"):
+            randomize(values, channel, SecretDraws(), wrong)
+        with pytest.raises(ValueError, match="increasing order"):
+            as_range(wrong)
+    for order in (range(3, 0, -1), range(5, 1, -2)):
+        with pytest.raises(ValueError, match="increasing order"):
+            randomize(values[: len(order)], channel, SecretDraws(), order)
+
+
+def test_rows_are_a_range_where_they_are_one() -> None:
+    for rows in (np.arange(5), np.arange(7, 9), np.array([3])):
+        assert as_range(rows) == range(int(rows[0]), int(rows[-1]) + 1)
+    for rows in (np.array([0, 1, 3]), np.zeros(0, dtype=np.int64)):
+        assert as_range(rows) is rows

@@ -1,11 +1,13 @@
 """Addresses of coins: positions, independence of splits, ranges, and golden words."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.coins import Address, Stream, normal, uniform, words
+from protocol.coins import Address, Stream, normal, spans, uniform, words
 
 # These words are the interface: another implementation of the addresses has to give the same.
 GOLDEN = {
@@ -25,6 +27,24 @@ def test_golden_words(address: Address) -> None:
 def test_any_piece_is_a_piece_of_the_whole(start: int, count: int) -> None:
     address = Address(11, Stream.PROBLEM, 10, 2, 1)
     assert words(address, start, count).tolist() == words(address, 0, 120).tolist()[start : start + count]
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=8))
+def test_pieces_in_any_order_are_pieces_of_the_whole(places: list[tuple[int, int]]) -> None:
+    address = Address(11, Stream.PROBLEM, 10, 2, 1)
+    whole = np.random.Philox(np.random.SeedSequence(11, spawn_key=(int(Stream.PROBLEM), 10, 2, 1))).random_raw(80)
+    expected = [whole[start : start + count].tolist() for start, count in places]
+    assert [drawn.tolist() for drawn in spans(address, places)] == expected
+
+
+def test_threads_have_generators_of_their_own() -> None:
+    """Four threads read long pieces of four sequences at once, each the words that it asked for."""
+    addresses = [Address(3, Stream.LABELS, n) for n in range(4)]
+    expected = [words(address, 9, 20_000).tolist() for address in addresses]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(10):
+            found = pool.map(lambda address: words(address, 9, 20_000).tolist(), addresses)
+            assert list(found) == expected
 
 
 def test_streams_and_components_do_not_collide() -> None:
