@@ -110,44 +110,57 @@ def on_a_federation(processes: Processes, run: Submission, record: Record) -> Ge
     rounds in a journal. Raises FlowerFailed, also where the federation itself has ended.
     """
     link = private_connection(processes.home, processes.environment, record.address, record.authority)
-    yield from _followed(link, run, partial(_check_kept, record))
+    yield from _followed(link, run, partial(_starts, record))
 
 
-def _check_kept(record: Record) -> None:
-    """Raise FlowerFailed where a federation has ended, or another one came in its place."""
-    if running(State(Path(record.plan.state))).home != record.home:
-        raise FlowerFailed(f"the federation in {record.plan.state} was ended while the run went on")
+def _starts(record: Record) -> int:
+    """How often the SuperLink of a federation was started. Raises FlowerFailed where the federation has ended."""
+    now = running(State(Path(record.plan.state)))
+    if now.home != record.home:
+        raise FlowerFailed(f"the federation in {record.plan.state} was ended, and another one started")
+    return now.children[SUPERLINK].starts
 
 
-def _followed(link: SuperLink, run: Submission, check: Callable[[], None] = lambda: None) -> Generator[Records]:
-    """The same on a SuperLink that somebody else keeps: where it lost the run, another one is submitted."""
-    restarts, run_id = Restarts(), link.run(run.app, run.config, None)
+def _followed(link: SuperLink, run: Submission, starts: Callable[[], int] = lambda: 0) -> Generator[Records]:
+    """The same on a SuperLink that somebody else keeps: where it lost the run, another one is submitted.
+
+    `starts`: how often it was started, where that can be known.
+    """
+    restarts, seen = Restarts(), starts()
+    run_id = link.run(run.app, run.config, None)
     while True:
         begin = time.monotonic()
         try:
-            yield from follow_log(link, run_id, run.patience)
+            yield from follow_log(link, run_id, run.patience, partial(_check_same, starts, seen))
             return
         except Lost as lost:
-            check()
             restarts.wait("run", str(lost), begin)
             run.renew()
-            run_id = _again(link, run, run_id, check)
+            seen, run_id = _again(link, run, run_id, starts)
         except BaseException:  # interrupted, given up, or failed: then there is nothing to stop
             with suppress(FlowerFailed):
                 link.stop(run_id)
             raise
 
 
-def _again(link: SuperLink, run: Submission, lost: str, check: Callable[[], None]) -> str:
-    """Submit a run in place of one that was lost, as soon as the SuperLink answers; its id. Raises FlowerFailed."""
+def _check_same(starts: Callable[[], int], seen: int) -> None:
+    """Raise SuperLinkLost where the SuperLink is another one: what ran there is dead, whatever Flower calls it."""
+    if starts() != seen:
+        raise SuperLinkLost("the SuperLink ended, and runs again")
+
+
+def _again(link: SuperLink, run: Submission, lost: str, starts: Callable[[], int]) -> tuple[int, str]:
+    """Submit a run in place of one that was lost, as soon as the SuperLink answers; how often that was started, and
+    the run's id. Raises FlowerFailed.
+    """
     deadline = time.monotonic() + COMING_BACK
     while True:
-        check()
+        seen = starts()
         try:
             link.nodes()  # it is there
             with suppress(FlowerFailed):  # it may have forgotten the run, or ended it
                 link.stop(lost)
-            return link.run(run.app, run.config, None)
+            return seen, link.run(run.app, run.config, None)
         except FlowerFailed:
             if time.monotonic() > deadline:
                 raise

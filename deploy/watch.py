@@ -66,14 +66,14 @@ def _said_last(outcomes: Path) -> bool:
     return any((outcomes / name).exists() for name in VERDICTS)
 
 
-def follow_log(link: SuperLink, run: str, patience: float) -> Generator[Records]:
+def follow_log(link: SuperLink, run: str, patience: float, check: Callable[[], None]) -> Generator[Records]:
     """Cells that the server prints to its log, of a SuperLink that is not ours, until it says that it is done.
 
-    Raises FlowerFailed and Lost like `follow_folder`, and Lost where the SuperLink is gone.
+    Raises FlowerFailed and Lost like `follow_folder`, Lost where the SuperLink is gone, and what `check` raises.
     """
     lines, clock = Lines(), _Clock(patience)
     while True:
-        for line in _printed(link, run, clock):
+        for line in _printed(link, run, clock, check):
             found = lines.feed(line)
             clock.heard()
             if found is not None:
@@ -84,6 +84,7 @@ def follow_log(link: SuperLink, run: str, patience: float) -> Generator[Records]
             _verdict(link, run, lines.done)
             return
         clock.check()
+        check()
 
 
 def _status(link: SuperLink, run: str) -> tuple[str, str]:
@@ -94,7 +95,7 @@ def _status(link: SuperLink, run: str) -> tuple[str, str]:
         raise Lost(str(error)) from None
 
 
-def _printed(link: SuperLink, run: str, clock: "_Clock") -> Iterator[str]:
+def _printed(link: SuperLink, run: str, clock: "_Clock", check: Callable[[], None]) -> Iterator[str]:
     """Lines of the log, until Flower ends the stream."""
     child = link.follow(run)
     arrived: queue.Queue[str | None] = queue.Queue()
@@ -105,6 +106,7 @@ def _printed(link: SuperLink, run: str, clock: "_Clock") -> Iterator[str]:
                 line = arrived.get(timeout=GLANCE)
             except queue.Empty:
                 clock.check()
+                check()
                 continue
             if line is None:
                 return
