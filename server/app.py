@@ -13,25 +13,23 @@ from flwr.app import Array, ArrayRecord, Context, Message, MessageType, RecordDi
 from flwr.serverapp import Grid, ServerApp
 
 from protocol.counting import counted
-from protocol.messages import Task
 from protocol.quorum import needed
 from protocol.runconfig import BUNDLE_ARRAY, BUNDLE_RECORD, RunConfig, read
 from protocol.store import FeatureStore
 from protocol.study import cells
 from protocol.trust import Trust
-from server.collect import Collected
 from server.curator import Curator, LiveCurator, SimulatedCurator
 from server.delivery import Delivery, ToFolder, ToLog, one_line, transcript
-from server.evidence import Server
+from server.evidence import Heard, Server
 from server.exchange import Exchange
 from server.listening import RoundFailed, complete, quorum
 from server.one_task import play_task
 from server.outcome_record import cell_name
 from server.post import Letter, gather
+from server.pulling import InTime, patience
 from server.register import Register, read_register
 from server.release import ReleaseLedger
 from server.resume import JOURNAL, Journals
-from server.round import NO_MESSAGE
 from server.rounds import play
 from server.signatures import tasks_signer
 
@@ -67,22 +65,22 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
     """Ask the connected nodes for every cell. Raises RoundFailed where they do not answer as `config.mode` wants."""
     study, task = config.study, config.task
     missing = [cell for cell in config.missing() if not delivery.has(cell)]
-    journals = Journals.of(environment.get(JOURNAL), environment.get(STATE))
+    register = known_nodes(environment)
+    journals = Journals.of(environment.get(JOURNAL), environment.get(STATE), register)
     journals.clear(study, set(cells(study, config.block or None)) - set(missing))
     if not missing:
         return
-    post, register = GridPost(grid, config.deadline + GRACE), known_nodes(environment)
-    live = config.mode == "live"
+    post = InTime(GridPost(grid, config.deadline + GRACE), patience(config.deadline))
     least = needed(config.quorum, config.clients) if config.quorum else None
     nodes = gather(post, config.clients, config.deadline, register=register, least=least)
-    exchange = Exchange(post, nodes, config.deadline, not live, register=register)
-    exchange.quorum = needed(config.quorum, config.clients or len(nodes))
+    exchange = Exchange(post, nodes, config.deadline, config.mode == "strict", register=register)
     exchange.sign = tasks_signer(Path(environment[KEY])) if environment.get(KEY) else None
     if environment.get(TRANSCRIPT):
         exchange.record = transcript(Path(environment[TRANSCRIPT]))
     with curator(config, environment) as noise:
         server = Server(FeatureStore(study.seed), study.seed, noise, config.attempt)
-        check = complete if exchange.strict else partial(accept, exchange)
+        wanted = needed(config.quorum, config.clients or len(nodes))
+        check = complete if exchange.strict else partial(accept, exchange, wanted)
 
         def ask(tasks: list[bytes]) -> list[bytes]:
             replies = exchange.ask(tasks)
@@ -104,13 +102,20 @@ def known_nodes(environment: Mapping[str, str]) -> Register | None:
     return read_register(Path(environment[NODES])) if environment.get(NODES) else None
 
 
-def accept(exchange: Exchange, task: Task, collected: Collected, unread: Sequence[str]) -> None:
-    """Take what a live round brought, and log what of it does not count. Raises RoundFailed where nothing does."""
-    refused = [f"refused: {code.name} x {count}" for code, count in sorted(collected.refusals.items())]
-    exchange.blame((*collected.rejected, *unread))
-    for words in (*refused, *(f"rejected: {reason}" for reason in (*collected.rejected, *unread))):
-        _log.warning(one_line(f"{task.trust.label} task at n = {task.n}, epsilon = {task.epsilon}: {words}"))
-    quorum(task, collected, unread)
+def accept(exchange: Exchange, least: int, heard: Sequence[Heard], unread: Sequence[str]) -> None:
+    """Take what a live round brought, and log what of it does not count. Raises RoundFailed, as below the quorum."""
+    exchange.blame((*(reason for each in heard for reason in each.collected.rejected), *unread))
+    for each in heard:
+        task, collected = each.task, each.collected
+        refused = [f"refused: {code.name} x {count}" for code, count in sorted(collected.refusals.items())]
+        for words in (*refused, *(f"rejected: {reason}" for reason in collected.rejected)):
+            _log.warning(one_line(f"{task.trust.label} task at n = {task.n}, epsilon = {task.epsilon}: {words}"))
+    for reason in unread:
+        _log.warning(one_line(f"rejected: {reason}"))
+    try:
+        quorum(heard, unread, least)
+    except RoundFailed as error:
+        raise RoundFailed(f"{error}; messages so far: {exchange.describe()}") from None
 
 
 @contextmanager
@@ -127,17 +132,15 @@ def curator(config: RunConfig, environment: Mapping[str, str]) -> Iterator[Curat
             yield LiveCurator(ledger)
 
 
-@dataclass
+@dataclass(frozen=True)
 class GridPost:
     """Flower's Grid as a post of byte strings; a message lives for `ttl` seconds.
 
-    A Grid raises where a node sent what is no message, and all that the same call would have brought is lost with it:
-    once that happened, replies are pulled one by one.
+    Its `pull` waits for what a node has announced, and raises for what is no message: see `server.pulling:InTime`.
     """
 
     grid: Grid
     ttl: float
-    singly: bool = False
 
     def nodes(self) -> Collection[int]:
         """The connected nodes."""
@@ -152,25 +155,8 @@ class GridPost:
         return [name if (name := message.metadata.message_id) in sent else None for message in messages]
 
     def pull(self, ids: Collection[str]) -> Sequence[Letter]:
-        """Replies and error replies; what is no message is an error of its sender's. Raises where there is no Grid."""
-        if not self.singly:
-            try:
-                return self._pulled(ids)
-            except Exception as error:
-                self.nodes()  # raises as well where it is the line that is broken
-                _log.warning("a reply is no message (%s): from here on each is pulled by itself", type(error).__name__)
-                self.singly = True
-        return [letter for name in ids for letter in self._alone(name)]
-
-    def _pulled(self, ids: Collection[str]) -> list[Letter]:
+        """Replies and error replies."""
         return [_letter(message) for message in self.grid.pull_messages(ids)]
-
-    def _alone(self, name: str) -> list[Letter]:
-        try:
-            return self._pulled([name])
-        except Exception:  # whatever a client makes a reader of messages do
-            self.nodes()
-            return [Letter(0, name, b"", NO_MESSAGE)]
 
 
 def _letter(message: Message) -> Letter:

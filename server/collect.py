@@ -34,9 +34,10 @@ class Collected:
     `rows` are the rows answered for, increasing. `symbols`: (repetitions, rows); `sums`: (repetitions, p), exact;
     `values`: (repetitions, rows, d), what is said of records.
     `ways` (rows,), where a menu offers several mechanisms: the place in it of the one that answered a row.
-    `accepted` are the public ids of the reports that count; `rejected` says why others do not, and `blamed` whose they
-    are. `coins` names addressed ones where any report has them; `live` says that some report has the system's, so that
-    somebody is to be protected; `heard_live` says it of those that do not count as well.
+    `accepted` are the public ids of the reports that count, `senders` those who sent them; `rejected` says why others
+    do not count, and `blamed` whose they are. `coins` names addressed ones where any report has them; `live` says that
+    some report has the system's, so that somebody is to be protected; `heard_live` says it of those that do not count
+    as well.
     """
 
     rows: NDArray[np.int64] = field(repr=False)
@@ -52,6 +53,7 @@ class Collected:
     values: NDArray[np.float64] | None = field(default=None, repr=False)
     blamed: frozenset[str] = frozenset()
     heard_live: bool = False
+    senders: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -212,4 +214,5 @@ def _merge(task: Task, accepted: list[Claim], refusals: Counter[Code], faults: l
         ways=ways,
         live=Coins.OS in coins,
         values=values,
+        senders=frozenset(claim.sender for claim in accepted if claim.sender),
     )

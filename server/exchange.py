@@ -8,14 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from protocol.codec import decode_bundle, encode_bundle, identity
+from protocol.codec import decode_bundle, decode_task, encode_bundle, identity
 from protocol.counting import counted
 from protocol.errors import WireError
 from server.listening import RoundFailed
+from server.longest import longest
 from server.post import GROWTH, LONGEST, SHORTEST, Clock, Letter, Post
 from server.register import Register
 from server.round import ERRORS, LOST, Round
-from server.sent import Sent, fault_of, is_report
+from server.sent import Sent, fault_of, node_words
 from server.signatures import SignTasks
 
 AGAIN = frozenset({3, 4, 5, 8})  # errors after which another message may be answered: something was lost, or ended
@@ -33,8 +34,9 @@ class Exchange:
     Strict: every node has to answer, and the first that cannot is named. A node whose message was lost, whose process
     died, or that says nothing for long is asked again until the deadline, and so is another one that came in place of
     one that is gone: the same tasks have the same answers, at no cost. Not strict: those that answered by the deadline
-    count, at least `quorum` of them, and replies that come later are only counted; one that got lost is asked for once
-    more. `record` is given every byte string that arrived.
+    count, if there is one, and replies that come later are only counted; one that got lost is asked for once more.
+    A reply that is longer than what was asked can be is not read. `record` is given every byte string that arrived, of
+    what is too long the beginning.
     With a `register` a reply has to be under its node's key and about its node's rows; `sign` puts tasks under the
     server's. `seen` counts what happened over all calls: answered, failed, missing, unreadable, duplicate, late,
     foreign, and what `blame` was told of: rejected; `blamed` the last of these by node and reason.
@@ -50,21 +52,24 @@ class Exchange:
     register: Register | None = None
     sign: SignTasks | None = None
     blamed: Counter[str] = field(default_factory=Counter)
-    quorum: int = 1
     _old: dict[str, tuple[int, str]] = field(default_factory=dict)  # messages of rounds before: node, late or duplicate
+    _gone: set[str] = field(default_factory=set)  # those said to be lost: not looked for, and perhaps answered
+    _most: int = 0  # bytes that a reply of any round so far may have
 
     def ask(self, tasks: list[bytes]) -> list[bytes]:
         """Carry tasks to every node and bring back their replies, in the order of the nodes. Raises RoundFailed.
 
         Each is a `server.sent.Sent`, which names its sender, or says why it may not count.
         """
-        round = Round(encode_bundle(tasks, self.sign(tasks) if self.sign else b""), len(tasks))
+        asked = {identity(task): decode_task(task) for task in tasks}
+        round = Round(encode_bundle(tasks, self.sign(tasks) if self.sign else b""), asked)
+        self._most = max(self._most, longest(asked.values()))
         self._send(round, self.nodes)
         end, pause = self.clock.now() + self.deadline, SHORTEST
         while self._open(round) and self.clock.now() < end:
-            letters = self.post.pull([*round.waiting, *self._old])
+            letters = self.post.pull([*round.waiting, *(self._old.keys() - self._gone)])
             for letter in letters:
-                self.record(letter.raw)
+                self.record(letter.raw[: self._most])
             for letter in letters:
                 self._take(letter, round)
             if self.strict:
@@ -73,10 +78,9 @@ class Exchange:
                 self.clock.sleep(pause)
                 pause = SHORTEST if letters else min(LONGEST, pause * GROWTH)
         self._close(round)
-        named = {identity(task): task for task in tasks}
-        replies = {node: self._checked(node, round.answers[node], named) for node in sorted(round.answers)}
-        self._check_quorum(replies)
-        return [reply for own in replies.values() for reply in own]
+        if not round.answers:
+            raise RoundFailed(f"expected replies of {counted(len(self.nodes), 'node')}, got none: {self.describe()}")
+        return [reply for node in sorted(round.answers) for reply in self._checked(node, round)]
 
     def describe(self) -> str:
         """What happened so far, in words."""
@@ -93,24 +97,26 @@ class Exchange:
     def name(self, node: int) -> str:
         """What a node is called: by the register, or by Flower's number."""
         known = self.register.of(node) if self.register else None
-        return f"node {node if known is None else known.name}"
+        return node_words(node if known is None else known.name)
 
-    def _checked(self, node: int, replies: list[bytes], tasks: dict[bytes, bytes]) -> list[Sent]:
+    def _checked(self, node: int, round: Round) -> list[Sent]:
         """One node's replies; those that may not count say why in place of what they say."""
-        register, name = self.register, self.name(node)
-        return [
-            Sent(raw, name, task, "" if register is None else fault_of(register, node, raw, {task: tasks[task]}))
-            for raw, task in zip(replies, tasks, strict=True)
-        ]
+        replies = []
+        for raw, (name, task) in zip(round.answers[node], round.asked.items(), strict=True):
+            fault = "" if self.register is None else fault_of(self.register.of(node), raw, {name: task})
+            replies.append(Sent(raw, self.name(node), name, fault))
+        return replies
 
     def _open(self, round: Round) -> bool:
         """Whether there is anything to wait for."""
-        return any(node not in round.answers for node in self.nodes) if self.strict else bool(round.waiting)
+        wanted = self.nodes if self.strict else round.waiting.values()
+        return any(node not in round.answers for node in wanted)
 
     def _close(self, round: Round) -> None:
         """The deadline, or the end: who has not answered is missing. Raises RoundFailed."""
-        for name, node in round.waiting.items():
-            self._old[name] = node, "duplicate" if node in round.answers else "late"
+        for name, node in round.sent.items():
+            if name in round.waiting or name in self._gone:
+                self._old[name] = node, "duplicate" if node in round.answers else "late"
         silent = dict.fromkeys(round.waiting.values()) if not self.strict else dict.fromkeys(self.nodes)
         for node in silent:
             if node not in round.answers:
@@ -119,20 +125,10 @@ class Exchange:
                 if self.strict:
                     raise self._nothing_of(node, why)
 
-    def _check_quorum(self, replies: dict[int, list[Sent]]) -> None:
-        """Raise RoundFailed where fewer nodes sent a report than have to."""
-        if not replies:
-            raise RoundFailed(f"expected replies of {counted(len(self.nodes), 'node')}, got none: {self.describe()}")
-        if self.quorum > 1 and (came := sum(any(map(is_report, own)) for own in replies.values())) < self.quorum:
-            raise RoundFailed(
-                f"expected reports of at least {self.quorum} out of {counted(len(self.nodes), 'node')} within "
-                f"{self.deadline:g} s (quorum), got those of {came}: {self.describe()}"
-            )
-
     def _send(self, round: Round, nodes: Sequence[int]) -> None:
         ids = self.post.push(nodes, round.raw)
         sent = {name: node for name, node in zip(ids, nodes, strict=False) if name}
-        round.asked |= sent
+        round.sent |= sent
         round.waiting |= sent
         for node in nodes:
             round.times[node] += 1
@@ -168,17 +164,22 @@ class Exchange:
         return new
 
     def _take(self, letter: Letter, round: Round) -> None:
-        name, node = letter.reply_to, round.asked.get(letter.reply_to)
+        name, node = letter.reply_to, round.sent.get(letter.reply_to)
+        if letter.error == LOST:
+            self._gone.add(name)
         if name in self._old:
-            node, what = self._old.pop(name)
-            self._note(what, node, "what it answers is charged, and does not count" if what == "late" else "")
+            if letter.error is None:
+                node, what = self._old.pop(name)
+                self._note(what, node, "what it answers is charged, and does not count" if what == "late" else "")
+            elif letter.error != LOST:
+                del self._old[name]
         elif node is None or (letter.error is None and letter.node != node):
             self._note("foreign", letter.node)
-        elif name not in round.waiting or node in round.answers:
+        elif node in round.answers or (letter.error is not None and name not in round.waiting):
             round.waiting.pop(name, None)
             self._note("duplicate", node)
-        else:
-            del round.waiting[name]
+        else:  # also one that was taken for lost
+            round.waiting.pop(name, None)
             self._read(letter, round, node)
 
     def _read(self, letter: Letter, round: Round, node: int) -> None:
@@ -192,13 +193,18 @@ class Exchange:
             again = letter.error in AGAIN and round.deaths[node] <= DEATHS
             self._failed(round, node, f"Flower's error {letter.error}: {why}", again)
             return
+        known = self.register.of(node) if self.register else None
+        most = longest(round.asked.values(), known.count if known else None)
+        if len(letter.raw) > most:
+            self._lost("unreadable", node, f"{len(letter.raw)} bytes where at most {most} can be an answer")
+            return
         try:
             replies = decode_bundle(letter.raw)
         except WireError as error:
             self._lost("unreadable", node, str(error))
             return
-        if len(replies) != round.count:
-            self._lost("unreadable", node, f"{counted(len(replies), 'reply')} to {counted(round.count, 'task')}")
+        if len(replies) != len(round.asked):
+            self._lost("unreadable", node, f"{counted(len(replies), 'reply')} to {counted(len(round.asked), 'task')}")
             return
         self.seen["answered"] += 1
         round.answers[node] = replies

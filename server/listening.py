@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from protocol.codec import encode_task, identity
+from protocol.counting import counted
 from protocol.messages import Code, Task
 from protocol.trust import Trust
 from server.collect import Collected, Mail, collect
@@ -12,18 +13,23 @@ from server.task_checks import check_task
 
 # Carries tasks to every client and brings back replies; of bytes, and of one message a client for a whole cell.
 Ask = Callable[[list[bytes]], list[bytes]]
-# Whether what was collected for a task will do, given why other replies could not be read; raises RoundFailed.
-Check = Callable[[Task, Collected, Sequence[str]], None]
+# Whether what a round brought will do, of all its tasks, given why other replies could not be read; raises RoundFailed.
+Check = Callable[[Sequence[Heard], Sequence[str]], None]
 
 
 class RoundFailed(RuntimeError):
     """Not every row was answered for: says which codes and rejects came back."""
 
 
-def complete(task: Task, collected: Collected, unread: Sequence[str]) -> None:
+def complete(heard: Sequence[Heard], unread: Sequence[str]) -> None:
     """Raise RoundFailed unless every row asked for is there, and nothing was refused, rejected or unreadable."""
     if unread:
         raise RoundFailed(f"expected replies to tasks, got {len(unread)} that are none: {'; '.join(unread[:3])}")
+    for each in heard:
+        _check_complete(each.task, each.collected)
+
+
+def _check_complete(task: Task, collected: Collected) -> None:
     asked = asked_rows(task)
     # Of a task about some rows, nodes without any of them refuse: nothing is missing where all rows are there.
     elsewhere = task.rows is not None and set(collected.refusals) <= {Code.TASK_INVALID}
@@ -56,18 +62,27 @@ def _advice(collected: Collected) -> str:
     )
 
 
-def quorum(task: Task, collected: Collected, unread: Sequence[str]) -> None:
-    """Go on with the rows that were answered for; raise RoundFailed where there are none.
+def quorum(heard: Sequence[Heard], unread: Sequence[str], least: int = 1) -> None:
+    """Go on with the rows that were answered for, where at least `least` nodes have a report that counts.
+
+    A node is of the quorum by a report to any of the round's tasks, once its content has been accepted: neither a
+    refusal nor what is rejected makes one. Raises RoundFailed.
 
     A curator's sum of labels has to be complete, since its noise is set by all rows that were asked for. A sum of
     records does not: how far one of them moves it is set by the task's threshold, whoever else answers, and what is
     made of it is divided by the number of those who did. Of a round of several tasks about records some may be without
     an answer: `server.record_rounds` insists on one.
     """
-    if task.problem.kind == "records":
-        return
-    if not len(collected.rows) or (task.trust is Trust.CENTRAL and len(collected.rows) < asked_rows(task)):
-        complete(task, collected, ())
+    for task, collected in ((each.task, each.collected) for each in heard):
+        if task.problem.kind == "records":
+            continue
+        if not len(collected.rows) or (task.trust is Trust.CENTRAL and len(collected.rows) < asked_rows(task)):
+            _check_complete(task, collected)
+    came = {name for each in heard for name in each.collected.senders}
+    if least > 1 and len(came) < least:
+        raise RoundFailed(
+            f"expected reports that count of at least {counted(least, 'node')} (quorum), got those of {len(came)}"
+        )
 
 
 def nobody(task: Task, collected: Collected) -> RoundFailed:
@@ -86,6 +101,5 @@ def listen(tasks: list[Task], ask: Ask, check: Check = complete) -> dict[Task, H
     ids = [identity(raw) for raw in raws]
     mail = Mail.open(ask(raws) if raws else [], ids)
     answers = {task: Heard(task, name, collect(task, name, mail)) for task, name in zip(tasks, ids, strict=True)}
-    for heard in answers.values():
-        check(heard.task, heard.collected, mail.unread)
+    check(list(answers.values()), mail.unread)
     return answers

@@ -3,19 +3,19 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from protocol.codec import encode_bundle, identity
 from protocol.counting import counted
-from protocol.messages import Task
 from protocol.study import Cell, Study
 from protocol.trust import Trust
-from server.collect import Collected
+from server.evidence import Heard
 from server.journal import Journal
 from server.listening import Ask, Check, RoundFailed
 from server.outcome_record import cell_name
-from server.sent import restored, stored
+from server.register import Register
+from server.sent import Sent, fault_now, restored, stored
 
 JOURNAL = "HALFTRUTH_JOURNAL"  # names the folder of journals on the server's machine, else there is one in the state's
 IN_STATE = "journal"
@@ -35,61 +35,77 @@ class Resumed:
     journal: Journal
     ask_nodes: Ask
     accept: Check
+    register: Register | None = None
     replayed: int = 0
     _round: tuple[bytes, list[bytes]] | None = None  # asked and not yet in the journal
-    _left: int = 0  # its tasks that are still to be checked
-    _old: bool = False  # whether what is checked is in the journal
+    _before: list[bytes] = field(default_factory=list)  # replies of a round that is in it
 
     def ask(self, tasks: list[bytes]) -> list[bytes]:
         """The replies of the nodes, or those that the journal has. Raises JournalError, and what asking raises."""
         name = identity(encode_bundle(tasks))
-        self._round, self._left = None, len(tasks)
         before = self.journal.find(name)
-        self._old = before is not None
-        if before is not None:
-            self.replayed += 1
-            return [restored(raw) for raw in before]
-        replies = self.ask_nodes(tasks)
-        self._round = name, replies
-        return replies
+        if before is None:
+            self._round, self._before = (name, self.ask_nodes(tasks)), []
+            return self._round[1]
+        self._round, self._before = None, [restored(raw) for raw in before]
+        self.replayed += 1
+        return self._before
 
-    def check(self, task: Task, collected: Collected, unread: Sequence[str]) -> None:
-        """Accept what was collected for a task; after the last one the round is written.
+    def check(self, heard: Sequence[Heard], unread: Sequence[str]) -> None:
+        """Accept what a round brought, now or before, by what is asked of it now; a new one is then written.
 
         Raises JournalError, and what accepting raises: of a round that is in the journal with how to be rid of it, as
-        where a live run wrote it and a strict one reads it.
+        where a live run wrote it and a strict one reads it. So does one with a report that counted and may not any
+        more, of a node that was revoked since, say: without it the rounds that follow would be others.
         """
         try:
-            self.accept(task, collected, unread)
+            self._check_senders(heard)
+            self.accept(heard, unread)
         except RoundFailed as error:
-            if not self._old:
-                raise
-            raise RoundFailed(f"{error}; an earlier run wrote this: delete {self.journal.path} to ask again") from None
+            if self._round is None:
+                how = f"an earlier run wrote this: delete {self.journal.path} to ask again"
+                raise RoundFailed(f"{error}; {how}") from None
+            raise
         if self._round is None:
             return
-        if not len(collected.rows) or (collected.heard_live and task.trust is not Trust.LOCAL):
-            self._round = None  # a round without an answer is asked again, and an exact one leaves nothing here
-            return
-        self._left -= 1
-        if not self._left:
-            name, replies = self._round
+        (name, replies), self._round = self._round, None
+        if all(_may_be_kept(each) for each in heard):
             self.journal.append(name, [stored(reply) for reply in replies])
-            self._round = None
+
+    def _check_senders(self, heard: Sequence[Heard]) -> None:
+        """Raise RoundFailed where a report of the journal counts, and may not under the present register."""
+        if self.register is None:
+            return
+        asked = {each.task_id: each.task for each in heard}
+        counting = {name for each in heard for name in each.collected.senders}
+        for reply in self._before:
+            if isinstance(reply, Sent) and reply.sender in counting and (why := fault_now(self.register, reply, asked)):
+                raise RoundFailed(f"expected reports that still count, got one of {reply.sender}: {why}")
+
+
+def _may_be_kept(heard: Heard) -> bool:
+    """Whether a task has an answer, else it is asked again, and not an exact one about somebody's labels."""
+    collected = heard.collected
+    return bool(len(collected.rows)) and not (collected.heard_live and heard.task.trust is not Trust.LOCAL)
 
 
 @dataclass(frozen=True)
 class Journals:
-    """The journals of a server: one for each cell that is played, in `folder`; None where nothing is kept."""
+    """The journals of a server: one for each cell that is played, in `folder`; None where nothing is kept.
+
+    What is read of them has to count under the `register`.
+    """
 
     folder: Path | None
+    register: Register | None = None
 
     @classmethod
-    def of(cls, named: str | None, state: str | None) -> "Journals":
+    def of(cls, named: str | None, state: str | None, register: Register | None = None) -> "Journals":
         """Those in a folder that was named, else within the state's where that is there; made for its owner only."""
         folder = Path(named) if named else Path(state) / IN_STATE if state and Path(state).is_dir() else None
         if folder is not None:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return cls(folder)
+        return cls(folder, register)
 
     def clear(self, study: Study, finished: Iterable[Cell]) -> None:
         """Delete what finished cells left: a server may die between delivering one and deleting its journal."""
@@ -106,7 +122,7 @@ class Journals:
         if self.folder is None:
             yield ask, accept
             return
-        with resumed(self.folder, study, cell, ask, accept) as own:
+        with resumed(self.folder, study, cell, ask, accept, self.register) as own:
             if own.journal.torn:
                 _log.warning(
                     "%s: dropped %d bytes of a round that a crash cut short", own.journal.path, own.journal.torn
@@ -117,13 +133,15 @@ class Journals:
 
 
 @contextmanager
-def resumed(folder: Path, study: Study, cell: Cell, ask: Ask, accept: Check) -> Iterator[Resumed]:
+def resumed(
+    folder: Path, study: Study, cell: Cell, ask: Ask, accept: Check, register: Register | None = None
+) -> Iterator[Resumed]:
     """Play a cell through its journal in `folder`; a block that ends well has delivered the cell, and deletes it.
 
     Raises JournalError.
     """
     with Journal.open(journal_path(folder, study, cell)) as journal:
-        yield Resumed(journal, ask, accept)
+        yield Resumed(journal, ask, accept, register)
         journal.remove()
 
 

@@ -3,6 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from protocol.messages import Task
+
 NO_MESSAGE, LOST = -1, 3  # errors: one of our own, and Flower's where a message or its reply is nowhere
 ERRORS = {
     NO_MESSAGE: "what it sent is no message",
@@ -18,15 +20,15 @@ ERRORS = {
 
 @dataclass
 class Round:
-    """What one bundle of tasks has met: messages to their nodes, those without a reply, replies by node.
+    """What one bundle of tasks has met: tasks by id, messages to their nodes, those without a reply, replies by node.
 
     Of nodes that are asked again: why their last message brought nothing, when the next one is due, and how often each
     was asked and its process died.
     """
 
     raw: bytes
-    count: int
-    asked: dict[str, int] = field(default_factory=dict)
+    asked: dict[bytes, Task]
+    sent: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
     answers: dict[int, list[bytes]] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)

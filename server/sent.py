@@ -7,9 +7,9 @@ from typing import Self
 
 import numpy as np
 
-from protocol.codec import decode_reply, decode_task
+from protocol.codec import decode_reply
 from protocol.errors import WireError
-from protocol.messages import Refusal, Report, Runs
+from protocol.messages import Refusal, Report, Runs, Task
 from server.register import Known, Register
 from server.signatures import signed_by
 
@@ -53,14 +53,13 @@ def restored(raw: bytes) -> bytes:
     return Sent(reply, sender, bytes.fromhex(task), fault)
 
 
-def fault_of(register: Register, node: int, raw: bytes, tasks: Mapping[bytes, bytes]) -> str:
-    """Why a node's reply to one of `tasks` (id -> bytes) may not count; empty where nothing speaks against it.
+def fault_of(known: Known | None, raw: bytes, tasks: Mapping[bytes, Task]) -> str:
+    """Why a node's reply to one of `tasks` (by id) may not count; empty where nothing speaks against it.
 
     Every report in it has to answer one of the tasks, signed by the key that the register has for the node, about rows
     that the register gives it, and there are no more of them than mechanisms were offered. What is no reply at all is
     for its reader to say.
     """
-    known = register.of(node)
     if known is None:
         return "a node that is not in the register"
     if known.revoked:
@@ -71,7 +70,7 @@ def fault_of(register: Register, node: int, raw: bytes, tasks: Mapping[bytes, by
         return ""
     if isinstance(answer, Refusal):
         return ""
-    if len(answer) > 1 and len(answer) > max(len(decode_task(task).menu) for task in tasks.values()):
+    if len(answer) > 1 and len(answer) > max(len(task.menu) for task in tasks.values()):
         return MANY  # before thousands of signatures are checked
     for signed in answer:
         if not signed.signature:
@@ -85,21 +84,27 @@ def fault_of(register: Register, node: int, raw: bytes, tasks: Mapping[bytes, by
     return ""
 
 
-def is_report(reply: Sent) -> bool:
-    """Whether a reply may count and is no refusal."""
-    try:
-        return not reply.fault and not isinstance(decode_reply(reply), Refusal)
-    except WireError:
-        return False
+def fault_now(register: Register, reply: Sent, tasks: Mapping[bytes, Task]) -> str:
+    """Why a reply that was let through earlier may not count under this register; empty where nothing speaks against.
+
+    Its sender is looked for by name, of which one is heard at most: what a key signed that was revoked since is under
+    another one.
+    """
+    if reply.fault:
+        return reply.fault
+    named = [known for known in register.nodes if node_words(known.name) == reply.sender]
+    return fault_of(next((known for known in named if not known.revoked), next(iter(named), None)), reply, tasks)
 
 
-def _own(known: Known, report: Report, task: bytes) -> bool:
+def node_words(name: str | int) -> str:
+    """What a node is called in messages: by its name in the register, or by Flower's number."""
+    return f"node {name}"
+
+
+def _own(known: Known, report: Report, task: Task) -> bool:
     if known.count is None:
         return True
-    rows = report.rows
-    if rows is None:  # all that were asked for
-        asked = decode_task(task)
-        rows = asked.rows or Runs.of(range(asked.n))
+    rows = report.rows or task.rows or Runs.of(range(task.n))
     if rows.count > known.count:  # before a few bytes make billions of numbers
         return False
     return known.holds(np.asarray(rows.numbers()))

@@ -1,5 +1,6 @@
 """A Grid in memory: real Flower messages and records between the real apps, in milliseconds and in one process."""
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ class LocalGrid(Grid):
         self.change: Change = lambda asked, reply: [reply]
         self.arrived: list[Message] = []
         self.pulls = 0
+        self.lock = threading.Lock()  # a server looks from several threads
 
     def set_run(self, run: Run) -> None:
         """Nothing to do."""
@@ -64,9 +66,10 @@ class LocalGrid(Grid):
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         """Everything that arrived, wanted or not: a SuperLink is not trusted to sort it."""
-        self.pulls += 1
-        arrived, self.arrived = self.arrived, []
-        return arrived
+        with self.lock:
+            self.pulls += 1
+            arrived, self.arrived = self.arrived, []
+            return arrived
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
         """Flower's own loop, which sleeps for seconds."""

@@ -1,5 +1,6 @@
 """Both Flower apps over a Grid in memory: the bits of the in-process runtime, and a name for everything that fails."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -313,7 +314,8 @@ def test_a_live_run_fails_below_its_quorum(grid: Any, virtual: Virtual, outcomes
         (outcomes / name).unlink()
     config |= {"quorum": "4"}
     found = fails(grid, config, virtual(4), only(101, lambda asked, reply: []), outcomes)
-    assert "expected reports of at least 4 out of 4 nodes within 1 s (quorum), got those of 3" in found
+    assert "expected reports that count of at least 4 nodes (quorum), got those of 3" in found
+    assert "messages so far: answered: 3, missing: 1" in found
 
 
 def test_a_live_run_without_any_answer_fails(grid: Any, virtual: Virtual, outcomes: Path) -> None:
@@ -463,6 +465,8 @@ def test_the_polling_is_short_at_first_and_bounded() -> None:
         def pull(self, ids: Any) -> list[server.post.Letter]:
             return []
 
+    golden = Path(__file__).parents[1] / "golden" / "task_local.json"
+    task = bytes.fromhex(json.loads(golden.read_text("utf-8"))["bytes"])
     with pytest.raises(server.exchange.RoundFailed, match="no reply within 30 s"):
-        server.exchange.Exchange(Silent(), [1], 30, True, clock=clock).ask([b""])
+        server.exchange.Exchange(Silent(), [1], 30, True, clock=clock).ask([task])
     assert pauses[0] == 0.05 and max(pauses) == 0.5 and sum(pauses) < 31

@@ -15,6 +15,7 @@ from flwr.app import Array, ArrayRecord, Context, Message, RecordDict
 from client.app import app as client_app
 from client.node_file import build, read_node
 from client.sources.synthetic import write_truth
+from protocol import halftruth_pb2 as wire
 from protocol.codec import (
     Signed,
     decode_bundle,
@@ -190,6 +191,26 @@ def test_a_lie_counts_for_nothing_and_its_node_is_named(
     assert f"node node-1: {words}" in summary[-1]
     with pytest.raises(RunFailed, match="node node-1: "):
         federation.play(change(federation), mode="strict")
+
+
+def test_a_quorum_is_of_nodes_whose_reports_count(federation: Federation) -> None:
+    """Neither a signature nor a reply makes one: what is in it may not count, and a refusal says nothing."""
+
+    def other_table(signed: Signed) -> tuple[bytes, bytes]:
+        report = wire.Report.FromString(signed.raw)
+        report.table = bytes(32)
+        raw = report.SerializeToString(deterministic=True)
+        return raw, federation.keys[1].sign(report_words(raw), ECDSA)
+
+    def refusing(asked: Message, reply: Message) -> list[Message]:
+        codes = [Refusal(identity(task), Code.BUDGET_EXHAUSTED) for task in decode_tasks(raw_of(asked))[0]]
+        return [bundle(encode_bundle([encode_refusal(code) for code in codes]), asked)]
+
+    without = gist(federation.play(lambda asked, reply: []))
+    for change in (each(other_table), refusing):
+        assert gist(federation.play(change, quorum="2")) == without
+        with pytest.raises(RunFailed, match=r"of at least 3 nodes \(quorum\), got those of 2; .* answered: 3"):
+            federation.play(change, quorum="1.0", clients=NODES)
 
 
 def test_a_reply_of_another_node_and_one_to_another_task_are_replays(

@@ -43,12 +43,13 @@ def losing(grid: Any, line: bool = True) -> Any:
 
         def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
             wanted = set(message_ids)
-            here = [message for message in self.arrived if message.metadata.reply_to_message_id in wanted]
-            self.arrived = [message for message in self.arrived if message not in here]
-            if any(message.metadata.src_node_id == LIAR for message in here):
-                self.gone |= {message.metadata.reply_to_message_id for message in here}
-                raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "a label")
-            lost, self.gone = self.gone & wanted, self.gone - wanted
+            with self.lock:
+                here = [message for message in self.arrived if message.metadata.reply_to_message_id in wanted]
+                self.arrived = [message for message in self.arrived if message not in here]
+                if any(message.metadata.src_node_id == LIAR for message in here):
+                    self.gone |= {message.metadata.reply_to_message_id for message in here}
+                    raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "a label")
+                lost, self.gone = self.gone & wanted, self.gone - wanted
             return here + [Message(Error(code=3, reason=""), reply_to=self.asked[name]) for name in sorted(lost)]
 
         def get_node_ids(self) -> Iterable[int]:

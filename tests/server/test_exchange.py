@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from protocol.codec import encode_bundle, encode_refusal, identity
-from protocol.messages import Code, Refusal
+from protocol.codec import decode_task, encode_bundle, identity
 from server.exchange import Exchange
 from server.listening import RoundFailed
+from server.longest import longest
 from server.post import Clock, Letter, gather
 from server.sent import Sent
 
-TASK = b"task"
+GOLDEN = Path(__file__).parents[1] / "golden"
+TASK = bytes.fromhex(json.loads((GOLDEN / "task_central.json").read_text("utf-8"))["bytes"])
 REPLY = encode_bundle([b"reply"])
-REFUSAL = encode_bundle([encode_refusal(Refusal(identity(TASK), Code.BUDGET_EXHAUSTED))])
 
 
 @dataclass
@@ -169,22 +169,59 @@ def test_without_strictness_nobody_is_asked_twice() -> None:
     assert own.ask([TASK]) == [b"reply"] and len(post.pushed) == 2 and post.now < 3
 
 
-def test_a_quorum_counts_nodes_that_report() -> None:
-    """A refusal is an answer, and no report; neither are bytes that are none."""
-    golden = Path(__file__).parents[1] / "golden" / "reply_two_reports.json"
-    report = encode_bundle([bytes.fromhex(json.loads(golden.read_text("utf-8"))["bytes"])])
+def test_a_message_that_is_lost_is_sent_once_more_and_whichever_answer_comes_first_counts() -> None:
+    """A look that somebody holds up has taken the reply away: it is lost to others, and comes when that look ends."""
 
-    def asked(*answers: bytes | None) -> list[bytes]:
-        own = exchange(slow({node: [(what, 1.0)] for node, what in enumerate(answers)}), (0, 1, 2), False, 10)
-        own.quorum = 2
-        return own.ask([TASK])
+    class Late(Slow):
+        def pull(self, ids: Collection[str]) -> Sequence[Letter]:
+            assert "2-1" not in ids or self.now < 3, "what is lost is not asked for again"
+            return super().pull([*ids, "2-1"])
 
-    assert len(asked(report, report, None)) == 2
-    for answers, came in (((report, REFUSAL, None), 1), ((REPLY, REFUSAL, REFUSAL), 0)):
-        with pytest.raises(
-            RoundFailed, match=rf"at least 2 out of 3 nodes .* \(quorum\), got those of {came}: answered"
-        ):
-            asked(*answers)
+    def played(second: float | None, first: float | None, deadline: float = 10) -> tuple[Late, Exchange]:
+        after = (None, 0.0) if second is None else (REPLY, second)
+        post = Late({1: WELL, 2: [(3, 2.0), after, (REPLY, 1.0)]}, [(0.0, {1, 2})])
+        post.letters += [(first, Letter(2, "2-1", REPLY))] if first else []
+        own = exchange(post, strict=False, deadline=deadline)
+        own.ask([TASK])
+        return post, own
+
+    post, own = played(1.0, None)
+    assert own.describe() == "answered: 2, failed: 1" and [node for _, node in post.pushed] == [1, 2, 2]
+    post, own = played(None, 5.0)
+    assert own.describe() == "answered: 2, failed: 1" and post.now < 6
+    for first, what in ((5.0, "duplicate: 1, failed: 1"), (None, "failed: 1, late: 1, missing: 1")):
+        post, own = played(None, first, 9)
+        post.letters.append((post.now, Letter(2, "2-1", REPLY)))
+        own.ask([TASK])
+        assert own.describe() == f"answered: {4 if first else 3}, {what}"
+
+
+def test_an_error_that_comes_after_a_round_is_nobody_s_late_reply() -> None:
+    """A message that nobody answers expires, and that is said of it: nothing was answered, and nothing charged."""
+    post = slow({1: WELL, 2: [(3, 12.0), (REPLY, 1.0)]})
+    own = exchange(post, strict=False, deadline=10)
+    own.ask([TASK])
+    post.now = 13.0
+    own.ask([TASK])
+    assert own.describe() == "answered: 3, missing: 1"
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_reply_that_is_too_long_is_not_read_and_its_node_is_named(strict: bool) -> None:
+    """By two bytes: a bundle of one reply as long as it may be, and one byte more."""
+    most = longest([decode_task(TASK)])
+    raws = [encode_bundle([bytes(length)]) for length in (most - 4, most - 3)]
+    assert [len(raw) - most for raw in raws] == [0, 1]
+    seen: list[int] = []
+    post = slow({1: [(raws[0], 1.0)], 2: [(raws[1], 1.0)]})
+    own = exchange(post, strict=strict, deadline=10)
+    own.record = lambda raw: seen.append(len(raw))
+    if strict:
+        with pytest.raises(RoundFailed, match=f"a reply of node 2, got none: {most + 1} bytes where at most {most} "):
+            own.ask([TASK])
+    else:
+        assert own.ask([TASK]) == [bytes(most - 4)] and own.describe() == "answered: 1, unreadable: 1"
+    assert seen == [most, most], "nor is it kept"
 
 
 def test_nodes_are_waited_for_until_there_are_enough() -> None:

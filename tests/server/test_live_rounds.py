@@ -1,7 +1,7 @@
 """Rounds about records with a curator's ledger, where holders come and go: what is committed stays, and its count."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -84,8 +84,9 @@ def test_real_sums_do_not_go_before_a_simulated_curator() -> None:
     room = in_process(study.study, study.theta, clients=1)
     seen: list[Heard] = []
 
-    def note(task, collected, unread):  # type: ignore[no-untyped-def]
-        seen.append(Heard(task, b"", replace(collected, live=True, coins=Coins.OS, refusals=Counter())))
+    def note(heard: Sequence[Heard], unread: Sequence[str]) -> None:
+        collected = heard[0].collected
+        seen.append(replace(heard[0], collected=replace(collected, live=True, coins=Coins.OS, refusals=Counter())))
 
     list(play(study.study, CELL, room.ask, room.server, note))
     with pytest.raises(ValueError, match="expected a curator with a ledger"):

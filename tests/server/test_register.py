@@ -28,7 +28,7 @@ ANN, BOB = ec.generate_private_key(CURVE), ec.generate_private_key(CURVE)
 RR = Mechanism.of("randomized-response", epsilon=Decimal(1))
 TASK = Task(bytes(32), Trust.LOCAL, Unit.LABEL, Problem(3, "sphere", True, None), (RR,), 20, Decimal(1), None, 0, 1)
 RAW = encode_task(TASK)
-TASKS = {identity(RAW): RAW}
+TASKS = {identity(RAW): TASK}
 REGISTER = Register(
     (
         Known("ann", ANN.public_key(), 7, ((0, 4), (8, 10))),
@@ -191,14 +191,14 @@ GOOD = report([0, 1, 9])
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_speaks_against_a_reply(node: int, reply: bytes, fault: str) -> None:
-    assert fault_of(REGISTER, node, reply, TASKS) == fault
+    assert fault_of(REGISTER.of(node), reply, TASKS) == fault
 
 
 def test_a_few_bytes_about_billions_of_rows_cost_nothing() -> None:
     payload = Payload(Kind.SYMBOLS, np.zeros((1, 1), np.uint8), None, 2)
     many = Report(identity(RAW), Runs(((0, 1, 1 << 50),)), payload, RR, bytes(32), Coins.OS, bytes(8))
     reply = encode_reply([signed(encode_report(many), ANN)])
-    assert fault_of(REGISTER, 7, reply, TASKS) == "a report about rows that are not the node's"
+    assert fault_of(REGISTER.of(7), reply, TASKS) == "a report about rows that are not the node's"
 
 
 def test_what_may_not_count_leaves_nothing_to_read() -> None:

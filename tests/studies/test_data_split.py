@@ -1,7 +1,7 @@
 """`halftruth data split`: the nodes hold together exactly what the file holds, and answer as the file does."""
 
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -26,7 +26,7 @@ from protocol.trust import Trust
 from server.collect import Collected
 from server.estimators import ESTIMATORS
 from server.estimators.workspace import Workspace
-from server.evidence import Server, evidence
+from server.evidence import Heard, Server, evidence
 from server.listening import RoundFailed, complete, listen, quorum
 from server.rounds import options
 from studies.cli import main
@@ -160,9 +160,9 @@ def test_coins_follow_the_rows_of_the_whole_file(tmp_path: Path) -> None:
     one = Node(table, Policy(), DiskLedger(tmp_path / "ledger"), "addressed", FeatureStore(None), 7)
     seen: list[bytes] = []
 
-    def check(task: Task, collected: Collected, unread: object) -> None:
-        assert collected.symbols is not None
-        seen.append(collected.symbols.tobytes())
+    def check(heard: Sequence[Heard], unread: object) -> None:
+        assert heard[0].collected.symbols is not None
+        seen.append(heard[0].collected.symbols.tobytes())
 
     for nodes in ([one], [build(read_node(file), {}) for file in files]):
         estimate(whole(table, Trust.LOCAL), nodes, check)
@@ -174,8 +174,8 @@ def test_a_federation_answers_a_local_task_once(tmp_path: Path) -> None:
     task = whole(read_table(tmp_path / "votes.csv", False), Trust.LOCAL)
     seen: list[Collected] = []
 
-    def check(task: Task, collected: Collected, unread: object) -> None:
-        seen.append(collected)
+    def check(heard: Sequence[Heard], unread: object) -> None:
+        seen.append(heard[0].collected)
 
     for _ in range(2):
         estimate(task, [build(read_node(file), {}) for file in files], check)
@@ -191,8 +191,8 @@ def test_a_node_refuses_another_files_pairs(tmp_path: Path) -> None:
     design = task.problem.design[:, ::-1].copy()
     codes = []
 
-    def check(task: Task, collected: Collected, unread: object) -> None:
-        codes.extend(collected.refusals)
+    def check(heard: Sequence[Heard], unread: object) -> None:
+        codes.extend(heard[0].collected.refusals)
         raise RuntimeError
 
     other = replace(task, problem=replace(task.problem, design=design))
