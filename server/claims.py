@@ -67,8 +67,8 @@ def _contest(
     """Enter both of any two claims that hold a number below `size` in common; each names one of its rivals."""
     owner = np.full(size, NOBODY, dtype=np.int64)
     for place, numbers in enumerate(held):
-        rivals = np.unique(owner[numbers])
-        for rival in rivals[rivals != NOBODY].tolist():
+        taken = owner[numbers]
+        for rival in np.unique(taken[taken != NOBODY]).tolist():
             contested.setdefault(rival, Fault(claims[rival].sender, words, claims[place].sender))
             contested.setdefault(place, Fault(claims[place].sender, words, claims[rival].sender))
         owner[numbers] = place
