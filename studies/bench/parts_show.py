@@ -16,7 +16,7 @@ from studies.terminal import print_line, print_table
 COLOURS = {COMPUTE: VERMILLION, SERIALISATION: ORANGE, SIGNATURES: PURPLE, FLOWER: BLUE}
 TITLE = "What one round over real processes spends: shares of CPU seconds"
 HOW = (
-    "Private convex optimisation, d = 20: one sum from each node, noise once. All processes together, read from /proc. "
+    "Private convex optimisation: one sum from each node, noise once. All processes together, read from /proc. "
     "Compute, serialisation and\nsignatures are measured in one process with the same messages; Flower is the rest: "
     "requests, and of stock executors a process for each message."
 )
