@@ -28,11 +28,18 @@ HOW = (
     "repetition; 10,000 rows over repetitions; 100 repetitions over cores."
 )
 MOST_TICKS = 5
+COLUMNS = ("grows", "arm", "from, to", "seconds", "slope", "at the end")
 
 
 def show(found: Sequence[Point]) -> None:
     """Print the table of slopes: 1 is in proportion, over cores -1."""
-    rows = [
+    print_table(COLUMNS, cells(found), COLUMNS[:2])
+    print_line("slope of log seconds in log of what grows, over all points and between the last two; 1: in proportion")
+
+
+def cells(found: Sequence[Point]) -> list[tuple[str, ...]]:
+    """A row for each line of a panel."""
+    return [
         (
             slope.axis,
             slope.line,
@@ -43,8 +50,6 @@ def show(found: Sequence[Point]) -> None:
         )
         for slope in slopes(found)
     ]
-    print_table(("grows", "arm", "from, to", "seconds", "slope", "at the end"), rows, ("grows", "arm"))
-    print_line("slope of log seconds in log of what grows, over all points and between the last two; 1: in proportion")
 
 
 def draw(found: Sequence[Point], folder: Path) -> list[Path]:

@@ -14,6 +14,7 @@ from studies.report.canvas import save, settings
 from studies.terminal import print_line, print_table
 
 COLOURS = {COMPUTE: VERMILLION, SERIALISATION: ORANGE, SIGNATURES: PURPLE, FLOWER: BLUE}
+COLUMNS = ("setting", "nodes", "wall", "CPU", *COLOURS)
 TITLE = "What one round over real processes spends: shares of CPU seconds"
 HOW = (
     "Private convex optimisation: one sum from each node, noise once. All processes together, read from /proc. "
@@ -25,22 +26,17 @@ LEAST = 0.0005
 
 def show(found: Sequence[Parts]) -> None:
     """Print parts, and programs."""
-    columns = ("setting", "nodes", "wall", "CPU", *COLOURS)
-    rows = [
-        (
-            one.setting,
-            one.clients,
-            number(one.wall),
-            number(one.whole),
-            *(f"{number(one.spent[part])} ({_share(one, part)})" for part in COLOURS),
-        )
-        for one in found
-    ]
-    print_table(columns, rows, ("setting",))
+    print_table(COLUMNS, [cells(one) for one in found], COLUMNS[:1])
     for one in found:
         programs = (f"{name} {seconds:.3f}" for name, seconds in one.programs.items() if seconds >= LEAST)
         print_line(f"{one.setting}, by program: {', '.join(programs)}")
     print_line("seconds a round, on average over all rounds but the first")
+
+
+def cells(one: Parts) -> tuple[object, ...]:
+    """A row: seconds, and the share of each part."""
+    shares = (f"{number(one.spent[part])} ({_share(one, part)})" for part in COLOURS)
+    return one.setting, one.clients, number(one.wall), number(one.whole), *shares
 
 
 def draw(found: Sequence[Parts], folder: Path) -> list[Path]:
