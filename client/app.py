@@ -4,14 +4,14 @@ import logging
 import traceback
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, Context, Message, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from client.labeler import answer
 from client.node import keys_of, node_of
 from protocol.codec import decode_tasks, encode_bundle, encode_refusal, identity, sign_reply
 from protocol.messages import Code, Refusal
-from protocol.runconfig import BUNDLE_ARRAY, BUNDLE_RECORD
+from protocol.parcel import FEW, RECORD, VALUE, parcel_of
 
 app = ClientApp()
 _log = logging.getLogger("halftruth.client")
@@ -26,7 +26,7 @@ def query(message: Message, context: Context) -> Message:
     """
     tasks: list[bytes] = []
     try:
-        tasks, signature = decode_tasks(_bytes(message))
+        tasks, signature = decode_tasks(parcel_of(message.content))
         keys = keys_of(context.node_config)
         if keys.vouched is not None and not keys.vouched(tasks, signature):
             _log.warning("refused %d tasks: not signed by the server's key", len(tasks))
@@ -44,13 +44,11 @@ def _refused(tasks: list[bytes], code: Code) -> list[bytes]:
     return [encode_refusal(Refusal(identity(raw), code)) for raw in tasks]
 
 
-def _bytes(message: Message) -> bytes:
-    array = message.content.array_records[BUNDLE_RECORD][BUNDLE_ARRAY].numpy()
-    if array.dtype != np.uint8 or array.ndim != 1:
-        raise ValueError("expected one array of bytes")
-    return array.tobytes()
-
-
 def _reply(messages: list[bytes], message: Message) -> Message:
-    array = Array(np.frombuffer(encode_bundle(messages), dtype=np.uint8))
-    return Message(RecordDict({BUNDLE_RECORD: ArrayRecord({BUNDLE_ARRAY: array})}), reply_to=message)
+    return Message(RecordDict({RECORD: _record(encode_bundle(messages))}), reply_to=message)
+
+
+def _record(raw: bytes) -> ArrayRecord | ConfigRecord:
+    if len(raw) <= FEW:
+        return ConfigRecord({VALUE: raw})
+    return ArrayRecord({VALUE: Array(np.frombuffer(raw, dtype=np.uint8))})

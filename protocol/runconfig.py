@@ -40,7 +40,6 @@ DEADLINE = 600.0
 MOST_ATTEMPTS = (1 << 31) - 1
 LET_THROUGH = "truth"
 PLACE = "run config"
-BUNDLE_RECORD, BUNDLE_ARRAY = "halftruth", "bundle"  # where a runtime's message carries the bytes of a bundle
 
 DEFAULT_STUDY = """
 study = { name = "hello", seed = 7, repetitions = 4 }

@@ -9,12 +9,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, Context, Message, MessageType, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
 from protocol.counting import counted
+from protocol.parcel import FEW, RECORD, VALUE, parcel_of
 from protocol.quorum import needed
-from protocol.runconfig import BUNDLE_ARRAY, BUNDLE_RECORD, RunConfig, read
+from protocol.runconfig import RunConfig, read
 from protocol.store import FeatureStore
 from protocol.study import cells
 from protocol.trust import Trust
@@ -148,8 +149,7 @@ class GridPost:
 
     def push(self, nodes: Sequence[int], raw: bytes) -> Sequence[str | None]:
         """One message a node."""
-        array = Array(np.frombuffer(raw, dtype=np.uint8))
-        content = RecordDict({BUNDLE_RECORD: ArrayRecord({BUNDLE_ARRAY: array})})
+        content = RecordDict({RECORD: _record(raw)})
         messages = [Message(content, node, MessageType.QUERY, ttl=self.ttl) for node in nodes]
         sent = set(self.grid.push_messages(messages))  # in simulation shorter than `messages` where one was not sent
         return [name if (name := message.metadata.message_id) in sent else None for message in messages]
@@ -166,12 +166,15 @@ def _letter(message: Message) -> Letter:
     return Letter(node, reply_to, _bytes(message.content))
 
 
+def _record(raw: bytes) -> ArrayRecord | ConfigRecord:
+    if len(raw) <= FEW:
+        return ConfigRecord({VALUE: raw})
+    return ArrayRecord({VALUE: Array(np.frombuffer(raw, dtype=np.uint8))})
+
+
 def _bytes(content: RecordDict) -> bytes:
-    """The bytes of a reply; none where it holds anything but one array of them."""
+    """The bytes of a reply; none where it holds anything else."""
     try:
-        ((_, arrays),) = content.array_records.items()
-        ((_, array),) = arrays.items()
-        values = array.numpy()
-    except Exception:  # whatever a client makes a reader of arrays do
+        return parcel_of(content)
+    except ValueError:
         return b""
-    return values.tobytes() if len(content) == 1 and values.dtype == np.uint8 and values.ndim == 1 else b""

@@ -3,10 +3,10 @@
 import os
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +30,47 @@ Spent = dict[str, float]  # CPU seconds by program; those of children that ended
 
 
 @dataclass(frozen=True)
+class Process:
+    """One process at a time: CPU seconds of its own and of its children that ended, which it has waited for."""
+
+    number: int
+    parent: int
+    program: str
+    own: float
+    ended: float
+    resident: int
+
+
+@dataclass
+class Meter:
+    """Adds up what processes spend, so that sums only grow, though a process takes its count with it when it ends.
+
+    A parent gets the whole count of a child that it waits for: what was counted while the child lived is taken off.
+    """
+
+    spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _seen: dict[int, Process] = field(default_factory=dict)
+    _owed: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))  # by parent
+
+    def add(self, processes: Iterable[Process]) -> None:
+        """Take a look at all processes that there are."""
+        there = {process.number: process for process in processes}
+        for number in self._seen.keys() - there.keys():
+            gone = self._seen[number]
+            self._owed[gone.parent] += gone.own + gone.ended
+        for number, process in there.items():
+            before = self._seen.get(number)
+            self.spent[process.program] += process.own - (before.own if before else 0.0)
+            came = process.ended - (before.ended if before else 0.0)
+            known = min(came, self._owed[number])
+            self._owed[number] -= known
+            self.spent[ENDED + process.program] += came - known
+        self._seen = there
+
+
+@dataclass(frozen=True)
 class Look:
-    """What was there at a time: CPU seconds, and resident bytes of each (program, process)."""
+    """What was there at a time: CPU seconds so far, and resident bytes of each (program, process)."""
 
     at: float
     spent: Spent
@@ -40,10 +79,14 @@ class Look:
 
 @dataclass(frozen=True)
 class Measured:
-    """When rounds were answered, in seconds since 1970, and what was said of them; and the looks at all processes."""
+    """When rounds were answered, in seconds since 1970, and what was said of them; the looks at all processes.
+
+    `calls`: when the SuperLink had answered which call, where that was asked for.
+    """
 
     rounds: Sequence[tuple[float, str]]
     looks: Sequence[Look]
+    calls: Sequence[tuple[float, str]] = ()
 
     @property
     def wall(self) -> Floats:
@@ -60,6 +103,12 @@ class Measured:
         names = sorted({name for look in self.looks for name in look.spent})
         spans = {name: np.diff(self._at_rounds([look.spent.get(name, 0.0) for look in self.looks])) for name in names}
         return {name: float(span.mean()) for name, span in spans.items()}
+
+    def calls_a_round(self) -> dict[str, float]:
+        """How often each path was called a round, on average."""
+        first, last = self.rounds[0][0], self.rounds[-1][0]
+        counts = Counter(path for at, path in self.calls if first < at <= last)
+        return {path: count / len(self.wall) for path, count in sorted(counts.items())}
 
     def growth(self) -> dict[str, tuple[float, float]]:
         """Most resident MB of a program's processes after a tenth of the rounds, and at the last one."""
@@ -86,11 +135,14 @@ class Measured:
 def watched(home: Path) -> Iterator[list[Look]]:
     """Looks at all processes that carry a private Flower home, while the block runs."""
     looks: list[Look] = []
-    over = threading.Event()
+    over, meter = threading.Event(), Meter()
 
     def watch() -> None:
         while not over.wait(PAUSE):
-            looks.append(look(carriers(home)))
+            found = [process for number in carriers(home) if (process := _read(number))]
+            meter.add(found)
+            resident = {(each.program, each.number): each.resident for each in found if each.program != OTHERS}
+            looks.append(Look(time.time(), dict(meter.spent), resident))
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -101,20 +153,15 @@ def watched(home: Path) -> Iterator[list[Look]]:
         thread.join()
 
 
-def look(processes: Sequence[int]) -> Look:
-    """What these processes have spent and hold now."""
-    spent, resident = defaultdict[str, float](float), {}
+def _read(number: int) -> Process | None:
+    """What a process has spent and holds now; None where it has just ended."""
     tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
-    for process in processes:
-        try:
-            words = (PROC / str(process) / "cmdline").read_bytes().decode(errors="replace")
-            fields = (PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has just ended
-            continue
-        program = next((name for word, name in PROGRAMS.items() if word in words), OTHERS)
-        user, system, ended_user, ended_system = map(int, fields[11:15])
-        spent[program] += (user + system) / tick
-        spent[ENDED + program] += (ended_user + ended_system) / tick
-        if program != OTHERS:
-            resident[program, process] = int(fields[21]) * page
-    return Look(time.time(), dict(spent), resident)
+    try:
+        words = (PROC / str(number) / "cmdline").read_bytes().decode(errors="replace")
+        fields = (PROC / str(number) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    program = next((name for word, name in PROGRAMS.items() if word in words), OTHERS)
+    user, system, ended_user, ended_system = map(int, fields[11:15])
+    own, ended = (user + system) / tick, (ended_user + ended_system) / tick
+    return Process(number, int(fields[1]), program, own, ended, int(fields[21]) * page)

@@ -30,6 +30,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "--settings", type=_settings, default=list(SETTINGS), metavar="NAME,...", help=f"of {', '.join(SETTINGS)} (all)"
     )
     parser.add_argument("--idle", type=float, default=0.0, metavar="SECONDS", help="look at idle nodes for as long (0)")
+    parser.add_argument("--calls", action="store_true", help="count the SuperLink's HTTP calls, which makes it slower")
     args = parser.parse_args(words)
     rows = []
     for clients in args.nodes:
@@ -37,7 +38,7 @@ def main(words: Sequence[str] | None = None) -> int:
             before = os.getloadavg()[0]
             work = Work(clients, args.rounds, args.records, args.dimension)
             try:
-                found, idle = measure(SETTINGS[name], work, args.idle)
+                found, idle = measure(SETTINGS[name], work, args.idle, args.calls)
             except RunFailed as error:
                 print(f"halftruth: {error}", file=sys.stderr)
                 return 1
@@ -71,6 +72,10 @@ def _print_parts(name: str, clients: int, found: Measured, before: float) -> Non
     print_table(["seconds a round", "median", "least", "most"], spreads, ["seconds a round"])
     programs = [(program, f"{value:.3f}") for program, value in found.by_program().items() if value >= 0.0005]
     print_table(["program", "CPU seconds a round"], programs, ["program"])
+    if found.calls:
+        calls = [(path, f"{count:.1f}") for path, count in found.calls_a_round().items()]
+        total = sum(found.calls_a_round().values())
+        print_table(["call", "a round"], [*calls, ("all", f"{total:.1f}")], ["call"])
     growth = [(program, f"{first:.1f}", f"{last:.1f}") for program, (first, last) in found.growth().items()]
     print_table(["program", "MB after a tenth of the rounds", "MB at the end"], growth, ["program"])
     print_line(f"{os.cpu_count()} cores, load {before:.1f} before and {os.getloadavg()[0]:.1f} after")

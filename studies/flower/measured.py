@@ -16,10 +16,11 @@ from deploy.nodes import import_path, node_toml
 from deploy.processes import FlowerFailed, Processes, private_home
 from deploy.register_file import admitted, change
 from deploy.stage import stage, toml
-from deploy.superlink import Serving, start_superlink
+from deploy.superlink import SUPERLINK, Serving, start_superlink
 from deploy.watch import follow_folder
 from protocol.runconfig import LET_THROUGH, write
 from server.delivery import ROUNDS_FILE
+from studies.flower.calls import LOUD, calls_of
 from studies.flower.looks import Look, Measured, watched
 from studies.load import Loaded, load
 
@@ -53,21 +54,22 @@ class Work:
     dimension: int
 
 
-def measure(setting: Setting, work: Work, idle: float = 0.0) -> tuple[Measured, float]:
+def measure(setting: Setting, work: Work, idle: float = 0.0, loud: bool = False) -> tuple[Measured, float]:
     """Play the rounds over processes of this machine, and look at them; CPU seconds a second before, idle, as well.
 
-    Raises RunFailed where the run fails.
+    `loud`: the SuperLink prints its calls, which are counted, and costs more. Raises RunFailed where the run fails.
     """
     with tempfile.TemporaryDirectory() as name, private_home(Path(name) / "logs") as processes:
         loaded = _study(work, processes.home)
         with watched(processes.home) as looks:
-            federation = _Federation(processes, setting, loaded)
+            federation = _Federation(processes, setting, loaded, loud)
             federation.start(work.clients)
             resting = _idle(looks, idle)
             rounds = federation.play(work)
+        calls = list(calls_of(processes.log(SUPERLINK))) if loud else []
     if len(rounds) < 2:
         raise FlowerFailed(f"expected a run of at least two rounds, got {len(rounds)}")
-    return Measured(rounds, looks), resting
+    return Measured(rounds, looks, calls), resting
 
 
 def _study(work: Work, folder: Path) -> Loaded:
@@ -94,6 +96,7 @@ class _Federation:
     processes: Processes
     setting: Setting
     loaded: Loaded
+    loud: bool = False
 
     def start(self, clients: int) -> None:
         """Start SuperLink and nodes, and wait until all nodes are there."""
@@ -134,7 +137,7 @@ class _Federation:
         return ensure_key(self.state.keys / name)[0]
 
     def _superlink(self, certs: Certificates | None) -> tuple[SuperLink, str]:
-        given = {"HALFTRUTH_OUTCOMES": str(self.outcomes)}
+        given = {"HALFTRUTH_OUTCOMES": str(self.outcomes), **(LOUD if self.loud else {})}
         if certs is not None:
             self._key("server")
             given |= {"HALFTRUTH_NODES": str(self.state.register), "HALFTRUTH_KEY": str(self.state.server_key)}

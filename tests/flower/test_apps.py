@@ -19,6 +19,7 @@ from client.node_file import build, read_node
 from client.sources.synthetic import write_truth
 from protocol.codec import decode_bundle, decode_reply, decode_task, encode_bundle, encode_refusal, identity
 from protocol.messages import Code, Kind, Refusal, Ties
+from protocol.parcel import parcel_of
 from protocol.privacy import Unit
 from protocol.runconfig import read, write
 from protocol.study import Study, cells
@@ -137,9 +138,9 @@ def test_a_transcript_holds_every_byte_that_arrived_and_no_clear_symbol_of_a_loc
     arrived: list[bytes] = []
 
     def note(message: Message, reply: Message) -> list[Message]:
-        raw = message.content.array_records["halftruth"]["bundle"].numpy().tobytes()
+        raw = parcel_of(message.content)
         asked.update((identity(task), decode_task(task).trust) for task in decode_bundle(raw))
-        arrived.append(reply.content.array_records["halftruth"]["bundle"].numpy().tobytes())
+        arrived.append(parcel_of(reply.content))
         assert len(reply.content) == 1
         return [reply]
 
@@ -188,7 +189,11 @@ def records(**held: Any) -> Callable[[Message], Message]:
         (lambda asked: bundle(b"", asked), "0 replies to 5 tasks"),
         (lambda asked: bundle(b"secret", asked), "expected the bytes of a bundle"),
         (records(), "0 replies to 5 tasks"),
-        (records(halftruth=ConfigRecord({"bundle": b"secret"})), "0 replies"),
+        (records(halftruth=ConfigRecord({"bundle": b"secret"})), "expected the bytes of a bundle"),
+        (records(halftruth=ConfigRecord({"bundle": "secret"})), "0 replies"),
+        (records(halftruth=ConfigRecord({"bundle": [b"secret"]})), "0 replies"),
+        (records(halftruth=ConfigRecord({"bundle": b"secret", "more": 1})), "0 replies"),
+        (records(another=ConfigRecord({"bundle": b"secret"})), "0 replies"),
         (records(halftruth=ArrayRecord({"bundle": Array(np.zeros(3))})), "0 replies"),
         (records(halftruth=ArrayRecord({"bundle": Array(np.zeros((1, 1), np.uint8))})), "0 replies"),
         (records(halftruth=ArrayRecord({"bundle": Array("uint8", (9,), "numpy.ndarray", b"secret")})), "0 replies"),
@@ -377,7 +382,7 @@ def test_a_client_answers_garbage_with_an_empty_bundle(virtual: Virtual) -> None
     ):
         message = Message(content, 7, "query")
         reply = client.app.app(message, context)
-        assert reply.content.array_records["halftruth"]["bundle"].numpy().tobytes() == encode_bundle([])
+        assert parcel_of(reply.content) == encode_bundle([])
 
 
 def test_a_client_refuses_what_is_no_task_one_by_one(virtual: Virtual) -> None:
@@ -385,7 +390,7 @@ def test_a_client_refuses_what_is_no_task_one_by_one(virtual: Virtual) -> None:
     array = Array(np.frombuffer(encode_bundle([b"one", b"two"]), np.uint8))
     message = Message(RecordDict({"halftruth": ArrayRecord({"bundle": array})}), 7, "query")
     reply = client.app.app(message, context)
-    raws = decode_bundle(reply.content.array_records["halftruth"]["bundle"].numpy().tobytes())
+    raws = decode_bundle(parcel_of(reply.content))
     assert raws == [encode_refusal(Refusal(identity(raw), Code.TASK_INVALID)) for raw in (b"one", b"two")]
 
 

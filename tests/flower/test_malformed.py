@@ -41,6 +41,7 @@ from protocol.errors import WireError
 from protocol.features import row_bound
 from protocol.grid import exponent
 from protocol.messages import Code, Mechanism, Refusal, Task
+from protocol.parcel import parcel_of
 from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.runconfig import read, write
@@ -152,7 +153,7 @@ def carried(raw: bytes, **to: Any) -> Message:
 
 
 def raw_of(message: Message) -> bytes:
-    return message.content.array_records["halftruth"]["bundle"].numpy().tobytes()
+    return parcel_of(message.content)
 
 
 def study(rows: int) -> Study:

@@ -15,6 +15,7 @@ from protocol.arms import Arm
 from protocol.codec import decode_bundle, decode_reply, decode_task
 from protocol.laws import Law
 from protocol.messages import Task
+from protocol.parcel import parcel_of
 from protocol.record_law import RecordLaw
 from protocol.runconfig import read, write
 from protocol.study import Study, cells
@@ -92,7 +93,7 @@ def play(grid: Any, nodes: list[dict[str, Any]], asked: Study, change: Any, **co
 
 
 def tasks_of(message: Message) -> list[Task]:
-    raw = message.content.array_records["halftruth"]["bundle"].numpy().tobytes()
+    raw = parcel_of(message.content)
     return [decode_task(task) for task in decode_bundle(raw)]
 
 
@@ -136,7 +137,7 @@ def found(folder: Path, asked: Study) -> list[Outcome]:
 
 def sums_of(message: Message) -> np.ndarray:
     """The exact sums in a node's reply to one central task: (repetitions, d)."""
-    (reply,) = decode_bundle(message.content.array_records["halftruth"]["bundle"].numpy().tobytes())
+    (reply,) = decode_bundle(parcel_of(message.content))
     found = decode_reply(reply)
     assert isinstance(found, list)
     (signed,) = found

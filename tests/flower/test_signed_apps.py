@@ -27,6 +27,7 @@ from protocol.codec import (
     identity,
 )
 from protocol.messages import Code, Refusal
+from protocol.parcel import parcel_of
 from protocol.runconfig import read, write
 from protocol.signature import report_words
 from protocol.study import Study, cells
@@ -108,7 +109,7 @@ def federation(tmp_path: Path, grid: Any, monkeypatch: pytest.MonkeyPatch) -> Fe
 
 
 def raw_of(message: Message) -> bytes:
-    return message.content.array_records["halftruth"]["bundle"].numpy().tobytes()
+    return parcel_of(message.content)
 
 
 def bundle(raw: bytes, asked: Message) -> Message:

@@ -21,6 +21,7 @@ from client.signing import signer
 from deploy import executor, supernode
 from protocol import halftruth_pb2 as wire
 from protocol.codec import decode_task, decode_tasks, encode_bundle, sign_reply
+from protocol.parcel import parcel_of
 
 FOLDER = Path(os.environ.get("LIAR_KEYS", "."))
 ANOTHER = "another node's reply"
@@ -100,8 +101,7 @@ app = ClientApp()
 @app.query()
 def query(message: Message, context: Context) -> Message:
     """Tell this cell's lie."""
-    array = message.content.array_records["halftruth"]["bundle"].numpy()
-    tasks, _ = decode_tasks(array.tobytes())
+    tasks, _ = decode_tasks(parcel_of(message.content))
     name = list(LIES)[decode_task(tasks[0]).first_repetition]
     node = {**context.node_config, **({"partition-id": 0} if name == ANOTHER else {})}
     replies = LIES[name]([answer(raw, node_of(node, context.run_config)) for raw in tasks])
