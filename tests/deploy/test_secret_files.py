@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from deploy import background, certs, node_keys, secret_files
-from deploy.federation import Plan
-from deploy.processes import FlowerFailed
+from deploy import background, certs, keeper, node_keys, secret_files
+from deploy.federation import RUNNING, Plan, Record, State
+from deploy.processes import FlowerFailed, private_home
+from deploy.superlink import SUPERLINK
 from studies.cli import main
 
 
@@ -56,3 +57,17 @@ def test_a_federation_without_room_does_not_start(tmp_path: Path, capsys: pytest
     assert not list((tmp_path / "state").glob("*.json"))
     assert main(("up", "--nodes", "1", "--port", "99999", "--state", str(tmp_path / "state"))) == 2
     assert "--port: expected 0 (any free one) to 65535, got 99999" in capsys.readouterr().err
+
+
+def test_a_federation_that_runs_outlives_a_full_disk(tmp_path: Path) -> None:
+    plan, said = Plan(str(State(tmp_path / "state").make().folder)), list[str]()
+    with private_home(tmp_path / "logs") as processes:
+        processes.start(SUPERLINK, ["sleep", "600"])
+        kept = keeper.Keeper(plan, processes, said.append, Record(plan, 1, "", "1", phase=RUNNING))
+        kept._kept[SUPERLINK] = keeper._Kept()
+        processes.kill(SUPERLINK)
+        with full_disk():
+            kept._revive()
+        assert processes.lives(SUPERLINK) and kept._kept[SUPERLINK].starts == 2
+    assert said[0].startswith("superlink ended with signal SIGKILL") and said[0].endswith(": started again")
+    assert said[1].startswith("what halftruth status shows is old: ")
