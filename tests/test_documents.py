@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GUIDES = (
     "ARCHITECTURE",
     "ATTACKS",
+    "BENCHMARKS",
     "CHOICES",
     "DEFAULTS",
     "DEPLOYMENT",
