@@ -1,6 +1,7 @@
 # What a newcomer and a contributor run. `make` alone lists the targets.
 PYTHON ?= python3
 VENV ?= .venv
+WORKERS ?= 2
 OUT ?= out/quick
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
@@ -17,8 +18,8 @@ demo: $(VENV)/.run  ## environment, install, the quick study, its tables and plo
 	$(BIN)/halftruth report $(OUT)
 	@echo "Tables and plots are in $(OUT)/ (plots: $(OUT)/figures/). Your own data: $(BIN)/halftruth fit --help"
 
-test: $(VENV)/.dev  ## environment, install, the tests
-	$(BIN)/python -m pytest -q
+test: $(VENV)/.dev  ## environment, install, the tests, in WORKERS=2 processes
+	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 lint: $(VENV)/.dev  ## format, style, types, the border
 	$(BIN)/ruff format --check .

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,8 @@ import pytest
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-SHARED = Path(__file__).resolve().parents[1].parent / "shared"
+TESTS = Path(__file__).resolve().parent
+SHARED = TESTS.parents[1] / "shared"
 
 
 def shared_folder(name: str) -> Path:
@@ -73,6 +75,22 @@ class HeavyOracle:
 def heavy_oracle() -> HeavyOracle:
     """Reads a test value of heavy-tailed estimation by name."""
     return HeavyOracle(shared_folder("oracles") / "heavy_tailed.csv")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `-n`, a file's tests share a process, and so do all that share one list of oracle rows asked for."""
+    from xdist.scheduler import LoadFileScheduling
+
+    asking = {path.as_posix() for path in TESTS.rglob("test_*.py") if "heavy_oracle" in path.read_text("utf-8")}
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "oracle" if (TESTS.parent / file).as_posix() in asking else file
+
+    config.option.loadscopereorder = False  # what starts real processes comes early, and short files end the run
+    return ByFile(config, log)
 
 
 @pytest.hookimpl(trylast=True)

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 Commands = Callable[..., Any]
+SOON = 120.0  # seconds: an idle machine takes two
 DEPLOYMENT = ("--on", "deployment", "--clients", "1")
 
 
@@ -23,7 +24,7 @@ def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(command: Commands, refer
     run.wait(lambda: len(parts(run.out)) or None)
     home = run.home()
     os.killpg(run.process.pid, signal.SIGINT)  # as a terminal does
-    code, said = run.end(within=30)
+    code, said = run.end(within=SOON)
     kept = parts(run.out)
     assert code == 130, said
     assert f"{len(kept)} of 2 units are finished" in said
@@ -47,8 +48,8 @@ def test_a_killed_command_takes_its_processes_with_it(command: Commands, number:
     home = run.home()
     assert len(run.others()) >= 5  # the SuperLink, a SuperNode, what each started, the server, the guardian
     run.process.send_signal(number)
-    run.process.wait(30)
-    run.wait_until(lambda: not run.others() and not home.exists(), within=30)
+    run.process.wait(SOON)
+    run.wait_until(lambda: not run.others() and not home.exists(), within=SOON)
     assert run.process.returncode == code
 
 
@@ -58,7 +59,7 @@ def test_a_killed_simulation_leaves_nothing(command: Commands) -> None:
     run.await_process("raylet")
     home = run.home()
     run.process.kill()
-    run.wait_until(lambda: not run.others() and not home.exists(), within=30)
+    run.wait_until(lambda: not run.others() and not home.exists(), within=SOON)
 
 
 @pytest.mark.slow
@@ -67,4 +68,4 @@ def test_a_killed_guardian_is_not_missed(command: Commands) -> None:
     os.kill(run.await_process("ending.py"), signal.SIGKILL)
     run.await_process("bin/flwr-serverapp")
     os.kill(run.process.pid, signal.SIGTERM)
-    assert run.end(within=30)[0] == 143
+    assert run.end(within=SOON)[0] == 143

@@ -1,4 +1,4 @@
-"""Processes of a study of twenty rounds are killed at random moments: the same bits, every round asked as it was, and
+"""Processes of a study of many rounds are killed at random moments: the same bits, every round asked as it was, and
 nothing left behind.
 """
 
@@ -21,15 +21,15 @@ from studies.run import run
 
 Commands = Callable[..., Any]
 Say = pytest.CaptureFixture[str]
-ROUNDS = 20
-STUDY = f"""
-study = {{ name = "kills", seed = 11, repetitions = 2 }}
-problem = {{ kind = "records", model = "linear", dimension = 3, theta = [0.5, 0.0, -0.5], bound = 2 }}
-records = {{ features = "uniform(0, 1)", noise = "centred pareto(1.6)", tail = 0.5, moment = 16 }}
-grid = {{ n = [150], epsilon = [0.5], delta = [1e-5] }}
+FEW, ROUNDS = 10, 20
+STUDY = """
+study = { name = "kills", seed = 11, repetitions = 2 }
+problem = { kind = "records", model = "linear", dimension = 3, theta = [0.5, 0.0, -0.5], bound = 2 }
+records = { features = "uniform(0, 1)", noise = "centred pareto(1.6)", tail = 0.5, moment = 16 }
+grid = { n = [150], epsilon = [0.5], delta = [1e-5] }
 arm = [
-  {{ trust = "central", estimator = "descent", rounds = {ROUNDS}, step = 0.1 }},
-  {{ trust = "local", mechanism = "piecewise", estimator = "descent", rounds = {ROUNDS}, step = 0.1 }},
+  { trust = "central", estimator = "descent", rounds = ROUNDS, step = 0.1 },
+  { trust = "local", mechanism = "piecewise", estimator = "descent", rounds = ROUNDS, step = 0.1 },
 ]
 """
 PROGRAMS = {
@@ -55,12 +55,20 @@ def written(folder: Path) -> int:
     return 0
 
 
-def killed_again_and_again(command: Commands, tmp_path: Path, programs: list[str], coins: np.random.Generator) -> None:
-    """Kill one process of each of these programs in turn, each when another random round has been answered."""
+def study_of(tmp_path: Path, rounds: int) -> Path:
+    """The study on disk."""
     path = tmp_path / "study.toml"
-    path.write_text(STUDY, encoding="utf-8")
+    path.write_text(STUDY.replace("ROUNDS", str(rounds)), encoding="utf-8")
+    return path
+
+
+def killed_again_and_again(
+    command: Commands, tmp_path: Path, programs: list[str], coins: np.random.Generator, rounds: int = ROUNDS
+) -> None:
+    """Kill one process of each of these programs in turn, each when another random round has been answered."""
+    path = study_of(tmp_path, rounds)
     expected = run(load(path), tmp_path / "reference", jobs=1).drop_columns("runtime")
-    moments = np.sort(coins.choice(np.arange(1, ROUNDS - 1), len(programs), replace=False))
+    moments = np.sort(coins.choice(np.arange(1, rounds - 1), len(programs), replace=False))
     started = command("--on", "deployment", "--clients", "2", study=path)
     for moment, program in zip(moments.tolist(), programs, strict=True):
         started.wait(lambda moment=moment: written(started.out / "journal") >= moment or None, within=600)
@@ -80,7 +88,7 @@ def those(started: Any, program: str) -> list[int]:
 
 
 def test_a_study_survives_the_end_of_any_of_its_processes(command: Commands, tmp_path: Path) -> None:
-    killed_again_and_again(command, tmp_path, list(PROGRAMS), np.random.default_rng(7))
+    killed_again_and_again(command, tmp_path, list(PROGRAMS), np.random.default_rng(7), FEW)
 
 
 @pytest.mark.slow
@@ -94,8 +102,7 @@ def test_fifty_kills(command: Commands, tmp_path: Path, seed: int) -> None:
 @pytest.mark.slow
 def test_a_killed_command_goes_on_in_the_middle_of_a_unit(command: Commands, tmp_path: Path) -> None:
     """Its guardian ends everything; what was answered is in its folder, and asked of nobody again."""
-    path = tmp_path / "study.toml"
-    path.write_text(STUDY, encoding="utf-8")
+    path = study_of(tmp_path, ROUNDS)
     first = command("--on", "deployment", "--clients", "2", study=path)
     first.wait(lambda: written(first.out / "journal") >= 5 or None, within=600)
     first.process.kill()

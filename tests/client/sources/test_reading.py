@@ -14,6 +14,7 @@ from client.sources import reading
 from client.sources.reading import SourceError, read_records
 
 TEXT = "labeler,item_a,item_b,winner\nr1,x,y,x\nr2,y,z,\n"
+GZIPPED = gzip.compress(TEXT.encode(), mtime=0)  # without the time: names of tests are the same in all processes
 COLUMNS = [["r1", "r2"], ["x", "y"], ["y", "z"], ["x", None]]
 NAMES = ("labeler", "item_a", "item_b", "winner")
 
@@ -93,8 +94,8 @@ def test_parquet_takes_text_whole_numbers_and_truths(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (gzip.compress(TEXT.encode())[:-9], "expected a whole gzip file"),
-        (gzip.compress(TEXT.encode()) + b"rest", "expected a whole gzip file"),
+        (GZIPPED[:-9], "expected a whole gzip file"),
+        (GZIPPED + b"rest", "expected a whole gzip file"),
         (b"\x28\xb5\x2f\xfdnot one", "expected a whole zst file"),
         (b"PAR1 but no more", "expected a whole Parquet file"),
         (b"a,b\nx\xff,y", "expected UTF-8"),
