@@ -12,7 +12,6 @@ from protocol.codec import decode_bundle, decode_task, encode_bundle, identity
 from protocol.counting import counted
 from protocol.errors import WireError
 from server.listening import RoundFailed
-from server.longest import longest
 from server.post import GROWTH, LONGEST, SHORTEST, Clock, Letter, Post
 from server.register import Register
 from server.round import ERRORS, LOST, Round
@@ -63,7 +62,7 @@ class Exchange:
         """
         asked = {identity(task): decode_task(task) for task in tasks}
         round = Round(encode_bundle(tasks, self.sign(tasks) if self.sign else b""), asked)
-        self._most = max(self._most, longest(asked.values()))
+        self._most = max(self._most, round.longest())
         self._send(round, self.nodes)
         end, pause = self.clock.now() + self.deadline, SHORTEST
         while self._open(round) and self.clock.now() < end:
@@ -177,7 +176,8 @@ class Exchange:
             self._note("foreign", letter.node)
         elif node in round.answers or (letter.error is not None and name not in round.waiting):
             round.waiting.pop(name, None)
-            self._note("duplicate", node)
+            if letter.error is None:
+                self._note("duplicate", node)
         else:  # also one that was taken for lost
             round.waiting.pop(name, None)
             self._read(letter, round, node)
@@ -194,7 +194,7 @@ class Exchange:
             self._failed(round, node, f"Flower's error {letter.error}: {why}", again)
             return
         known = self.register.of(node) if self.register else None
-        most = longest(round.asked.values(), known.count if known else None)
+        most = round.longest(known.count if known else None)
         if len(letter.raw) > most:
             self._lost("unreadable", node, f"{len(letter.raw)} bytes where at most {most} can be an answer")
             return

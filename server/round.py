@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from protocol.messages import Task
+from server.longest import longest
 
 NO_MESSAGE, LOST = -1, 3  # errors: one of our own, and Flower's where a message or its reply is nowhere
 ERRORS = {
@@ -35,3 +36,10 @@ class Round:
     due: dict[int, float] = field(default_factory=dict)
     times: Counter[int] = field(default_factory=Counter)
     deaths: Counter[int] = field(default_factory=Counter)
+    _longest: dict[int | None, int] = field(default_factory=dict)
+
+    def longest(self, rows: int | None = None) -> int:
+        """The most bytes that a message in answer has, of a node that answers for so many rows."""
+        if rows not in self._longest:
+            self._longest[rows] = longest(self.asked.values(), rows)
+        return self._longest[rows]

@@ -2,6 +2,7 @@
 
 Which lie it tells follows from the cell: the first repetition that a task is about. LIAR_KEYS is a folder of keys: its
 own, another node's (whose signatures it has captured, as whoever carries messages may have), and one nobody registered.
+While there is a file STALLS in it, replies are announced to the SuperLink and never uploaded.
 """
 
 import os
@@ -14,6 +15,7 @@ from typing import NoReturn
 import numpy as np
 from flwr.app import Array, ArrayRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
+from flwr.supernode import start_client_internal as flower
 
 from client.labeler import answer
 from client.node import node_of
@@ -25,6 +27,7 @@ from protocol.parcel import parcel_of
 
 FOLDER = Path(os.environ.get("LIAR_KEYS", "."))
 ANOTHER = "another node's reply"
+STALLS = "stalls"
 Change = Callable[[wire.Report], object]
 Lie = Callable[[list[bytes]], list[bytes]]
 
@@ -119,6 +122,10 @@ def main(words: list[str]) -> NoReturn:
     if words[0] == "--executor":
         executor.app = app  # in place of the installed client
         sys.exit(executor.main(words[1:]))
+    upload = flower.push_object_contents_from_iterable
+    flower.push_object_contents_from_iterable = (  # type: ignore[assignment]
+        lambda *what, **how: None if (FOLDER / STALLS).exists() else upload(*what, **how)
+    )
     command = [sys.executable, __file__, "--executor"]
     supernode.Executor = partial(supernode.Executor, command)  # type: ignore[misc, assignment]
     supernode.main(words)

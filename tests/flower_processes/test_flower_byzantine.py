@@ -28,6 +28,7 @@ from protocol.runconfig import LET_THROUGH, write
 from protocol.store import FeatureStore
 from protocol.study import Cell, Study, cells
 from server.curator import SimulatedCurator
+from server.delivery import ROUNDS_FILE
 from server.evidence import Server
 from server.listening import quorum
 from server.outcome import Outcome
@@ -179,7 +180,8 @@ def expected(loaded: Loaded, cell: Cell, clients: Sequence[int]) -> list[bytes]:
 
 def left_out(lies: list[str], names: Sequence[str]) -> str:
     """Cells of other lies, as a run's configuration leaves them out."""
-    return f"{sum(1 << place for place, name in enumerate(lies) if name not in names):x}"
+    found = sum(1 << place for place, name in enumerate(lies) if name not in names)
+    return f"{found:x}" if found else ""
 
 
 @pytest.mark.slow  # tests/flower/test_signed_apps.py tells the same lies in one process
@@ -214,3 +216,22 @@ def test_a_strict_run_fails_and_names_the_liar(lab: Lab, lies: list[str], name: 
     lab.run(lab.loaded.study, mode="strict", finished=left_out(lies, ("the truth", name)))
     assert "node node-3" in (lab.outcomes / "failed.txt").read_text()
     assert (lab.outcomes / f"{cell_name(cells(lab.loaded.study, 1)[0])}.jsonl").exists()
+
+
+@pytest.mark.slow  # tests/server/test_pulling.py holds up a round in one process
+def test_what_is_announced_and_not_uploaded_holds_up_nobody(lab: Lab, lies: list[str]) -> None:
+    """Flower waits three minutes for it, more where it comes bit by bit. Rounds end by their deadline without it."""
+    deadline, names = 20.0, lies[:2]
+    (lab.folder / "stalls").touch()
+    said = lab.run(lab.loaded.study, finished=left_out(lies, names), deadline=deadline, quorum=str(NODES - 1))
+    (lab.folder / "stalls").unlink()
+    assert (lab.outcomes / "done").exists(), (lab.outcomes / "failed.txt").read_text()
+    first, second = (float(line.split()[0]) for line in (lab.outcomes / ROUNDS_FILE).read_text("utf-8").splitlines())
+    assert second - first < 3 * deadline
+    for name in names:
+        cell = cells(lab.loaded.study, 1)[lies.index(name)]
+        found = lab.outcomes_of(cell)
+        assert [outcome.theta.tobytes() for outcome in found] == expected(lab.loaded, cell, range(LIAR)), name
+    assert said.count("node node-3: missing (no reply within 20 s (deadline))") == len(names)
+    assert "a reply holds up the others" in said
+    assert f"answered: {len(names) * (NODES - 1)}" in said[said.rindex("messages so far") :]
