@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from protocol import halftruth_pb2 as wire
 from protocol.codec import encode_refusal, encode_reply, encode_report, encode_task, identity
 from protocol.mechanisms import channel
 from protocol.messages import Code, Coins, Kind, Mechanism, Payload, Refusal, Report, Runs, Task
@@ -15,6 +16,7 @@ from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.trust import Trust
 from server.collect import Collected, Mail, collect
+from server.evidence import Heard
 from server.journal import Journal
 from server.resume import Resumed
 from server.sent import Sent
@@ -137,7 +139,7 @@ def test_exact_sums_that_do_not_count_are_not_written_to_a_journal_either(tmp_pa
         own.ask([encode_task(CENTRAL)])
         result = collect(CENTRAL, task_id, Mail.open(replies, [task_id]))
         assert result.rows.tolist() == [6, 7, 8, 9] and not result.live
-        own.check(CENTRAL, result, ())
+        own.check([Heard(CENTRAL, task_id, result)], ())
     assert replies[0] not in (tmp_path / "journal").read_bytes()
 
 
@@ -193,6 +195,21 @@ def test_what_does_not_fit_is_rejected_and_stops_nobody(reason: str) -> None:
     both = gather(task, wrong, good)
     assert len(both.rows) == 10
     assert len(both.rejected) == 1
+
+
+@pytest.mark.parametrize("runs", [((0, 1, 6), (5, 1, 4)), ((0, 1, 5), (0, 1, 5)), ((3, 0, 10),)])
+def test_a_row_twice_in_one_report_is_no_report(runs: tuple[tuple[int, int, int], ...]) -> None:
+    """Nor does its node's silence hide it: it is named, and others are heard."""
+    message = wire.Report.FromString(encode_report(GOOD))
+    del message.rows[:]
+    message.rows.extend([wire.Run(start=start, step=step, count=count) for start, step, count in runs])
+    task_id = identity(encode_task(LOCAL))
+    raws = message.SerializeToString(deterministic=True), encode_report(GOOD)
+    twice, good = (encode_reply([(raw, b"")]) for raw in raws)
+    mail = Mail.open([Sent(twice, "eve", task_id), Sent(good, "ann", task_id)], [task_id])
+    result = collect(LOCAL, task_id, mail)
+    assert result.rows.tolist() == list(range(10)) and result.senders == {"ann"} and result.blamed == {"eve"}
+    assert "increasing runs" in result.rejected[0]
 
 
 def test_garbage_and_refusals_are_counted() -> None:
