@@ -13,7 +13,7 @@ examples:
   halftruth keys register ward-b b.pub --replaces ward-a                another node takes over, with ward-a's rows
 
 The server has to run (halftruth server, or up --tls). The same key again changes nothing but its rows; a name has one
-key and a key one name."""
+key that is heard and a key one name. A revoked key stays in the register and never comes back."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
