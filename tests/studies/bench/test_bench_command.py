@@ -1,5 +1,7 @@
 """`halftruth bench` as a person calls it; figures in children of their own."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,13 @@ def test_a_figure_that_fails_does_not_stop_the_others(capsys: pytest.CaptureFixt
     said = capsys.readouterr()
     assert "help: halftruth --help in a new process" in said.out
     assert "halftruth: import: AssertionError: other bits" in said.err
+
+
+def test_help_of_bench_shows_examples_and_waits_for_no_library() -> None:
+    script = "import sys; from studies.cli import main\ntry: main(['bench', '--help'])\nexcept SystemExit: pass\n"
+    script += "print(sorted(set(sys.modules) & {'numpy', 'rich', 'numba', 'flwr', 'scipy'}))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n") and "halftruth bench --small" in done.stdout.split("examples:")[1]
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,15 @@ import re
 
 import pytest
 
-from studies.bench.figure import Prepared
+from studies.bench.figure import Prepared, Side
 from studies.bench.figures import FIGURES
 from studies.bench.measure import measure
 from studies.bench.row import LIMIT, OURS, PEER
 
-STARTS_PROCESSES = {"figure1", "help", "import", "second-run"}  # many of them: left to `make check-slow`
+LONG = {"figure1", "second-run"}  # several processes that run studies: left to `make check-slow`
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in STARTS_PROCESSES)) for name in FIGURES]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in FIGURES])
 def test_small_form_agrees_and_runs(name: str) -> None:
     figure = FIGURES[name]
     rows = measure(figure, 1, small=True)
@@ -32,8 +30,6 @@ def test_names_are_words_that_a_shell_takes() -> None:
 
 
 def test_what_a_figure_shows() -> None:
-    from studies.bench.figure import Side
-
     side = Side("nothing", lambda: None)
     rate = Prepared(side, (), 3e6, "M labels/s", lambda: None)
     assert rate.figure(2.0) == 1.5
