@@ -40,7 +40,12 @@ def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(command: Commands, refer
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)], ids=["kill", "kill -9"]
+    ("number", "code"),
+    [
+        # tests/flower_processes/test_flower_ending.py ends children by the same signal
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow, id="kill"),
+        pytest.param(signal.SIGKILL, -signal.SIGKILL, id="kill -9"),
+    ],
 )
 def test_a_killed_command_takes_its_processes_with_it(command: Commands, number: int, code: int) -> None:
     run = command(*DEPLOYMENT)

@@ -57,6 +57,7 @@ def test_a_client_that_cannot_answer_refuses_with_a_code(command: Commands) -> N
     assert "node-0.toml" not in said, "a client's exception crossed the border"
 
 
+@pytest.mark.slow  # tests/flower/test_server_raises.py hears the same in one process
 def test_a_server_that_raises_says_why(command: Commands, tmp_path: Path) -> None:
     study = tmp_path / "two.toml"
     study.write_text(
