@@ -164,7 +164,10 @@ def _lines(rows: Places, far: int, unit: int) -> tuple[list[tuple[int, int]], sl
         lines = slice(first - start, last - start + 1) if dense else np.asarray(rows) - start
         return [(start, last - last % unit + unit - start)], lines
     numbers = np.asarray(rows)
-    edges = [0, *(np.flatnonzero(numbers[1:] - numbers[:-1] > far) + 1).tolist(), len(rows)]
+    cuts = (numbers[1:] - numbers[:-1] > far).nonzero()[0] + 1
+    if unit == 1 and len(cuts) == len(numbers) - 1:  # each alone
+        return [(row, 1) for row in numbers.tolist()], slice(None)
+    edges = [0, *cuts.tolist(), len(numbers)]
     starts = numbers[edges[:-1]] // unit * unit
     stops = (numbers[[edge - 1 for edge in edges[1:]]] // unit + 1) * unit
     sizes = stops - starts

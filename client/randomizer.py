@@ -18,7 +18,7 @@ from client.draws import ESCALATION_BITS, Draws, Places
 from protocol.channel import DiscreteChannel
 
 MOST_OUTCOMES = 256
-BLOCK = 1 << 16  # rows whose values, lanes and flags stay in a second-level cache
+BLOCK = 1 << 17  # rows whose values, lanes and flags stay in a second-level cache of 1 MB
 FEW = 16  # thresholds of a table up to which comparing with all of them is cheaper than looking a value's own up
 _LANES = 1 << 16
 

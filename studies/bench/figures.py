@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from importlib import import_module
 
-from studies.bench.figure import NOTHING, Figure, Prepared, at_most
+from studies.bench.figure import NOTHING, Figure, Prepared, at_least, at_most
 
 
 def _in(topic: str, name: str) -> Callable[[bool], Prepared]:
@@ -17,6 +17,21 @@ def _in(topic: str, name: str) -> Callable[[bool], Prepared]:
 
 
 _ALL = (
+    Figure(
+        "labels",
+        "randomised response with addressed coins, one core",
+        at_least(300),
+        _in("labels", "addressed"),
+        ("multi_freq_ldpy",),
+        cores=1,
+    ),
+    Figure(
+        "secret-labels",
+        "randomised response with the operating system's randomness, one core",
+        at_least(150),
+        _in("labels", "secret"),
+        cores=1,
+    ),
     Figure("figure1", "all of figure1.toml: 100 repetitions, n to 100,000", at_most(40), _in("figure1", "figure1")),
     Figure("help", "halftruth --help in a new process", at_most(0.3), _in("command", "help_text")),
     Figure("import", "import of the command line in a new process", at_most(0.3), _in("command", "imported")),
