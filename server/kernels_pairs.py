@@ -27,7 +27,7 @@ def pair_cumulant(pairs: Pairs, scales: Array, theta: Array) -> tuple[float, Arr
     for start in range(0, n, TILE):
         count = min(TILE, n - start)
         scale = scales[start : start + count]
-        _fill(pairs, start, theta, z[:count])
+        fill_differences(pairs, start, theta, z[:count])
         logistic_tile(z[:count], scale, slope, curvature, first, second)
         if scale.size == 0:
             value += sum_of_logs(first, count, 9)
@@ -35,7 +35,7 @@ def pair_cumulant(pairs: Pairs, scales: Array, theta: Array) -> tuple[float, Arr
         for i in range(scale.size):
             slope[i] /= scale[i]
             curvature[i] /= scale[i] * scale[i]
-        _add(pairs, start, count, slope, gradient, low)
+        add_by_item(pairs, start, count, slope, gradient, low)
         add_pair_moments(pairs, start, curvature[:count], moments)
     return value / n, (gradient + low) / n, moments / n
 
@@ -51,10 +51,10 @@ def pair_likelihood(
     z, slope, curvature, first = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
     for start in range(0, n, TILE):
         count = min(TILE, n - start)
-        _fill(pairs, start, theta, z[:count])
+        fill_differences(pairs, start, theta, z[:count])
         likelihood_tile(z[:count], signs[start : start + count], contrast, flip, observed, slope, curvature, first)
         value -= sum_of_logs(first, count, halvings)
-        _add(pairs, start, count, slope, gradient, low)
+        add_by_item(pairs, start, count, slope, gradient, low)
         add_pair_moments(pairs, start, curvature[:count], moments)
     return value / n, (gradient + low) / n, moments / n
 
@@ -63,7 +63,7 @@ def pair_likelihood(
 def pair_differences(pairs: Pairs, theta: Array) -> Array:
     """theta_second - theta_first of every row, shape (n,)."""
     z = np.empty(len(pairs))
-    _fill(pairs, 0, theta, z)
+    fill_differences(pairs, 0, theta, z)
     return z
 
 
@@ -79,13 +79,14 @@ def add_pair_moments(pairs: Pairs, start: int, values: Array, moments: Array) ->
 
 
 @compiled
-def _fill(pairs: Pairs, start: int, theta: Array, z: Array) -> None:
+def fill_differences(pairs: Pairs, start: int, theta: Array, z: Array) -> None:
+    """theta_second - theta_first of the rows from `start` on, as many as z holds."""
     for i in range(z.size):
         z[i] = theta[pairs[start + i, 1]] - theta[pairs[start + i, 0]]
 
 
 @compiled
-def _add(pairs: Pairs, start: int, count: int, slope: Array, sums: Array, low: Array) -> None:
+def add_by_item(pairs: Pairs, start: int, count: int, slope: Array, sums: Array, low: Array) -> None:
     """sums + low += sum_i slope_i x_i; `low` keeps what rounding takes, for an item may be in every row."""
     for i in range(count):
         for side in range(2):

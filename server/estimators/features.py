@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.features import lift, project
+from server.estimators.graph_newton import MANY, joins
 from server.kernels import Array, mean_moment
 from server.kernels_logistic import cumulant, variances
 from server.kernels_pairs import Pairs, add_pair_moments, pair_cumulant, pair_differences, pair_likelihood
@@ -131,10 +132,10 @@ class ColumnFeatures(Features):
     @cached_property
     def reach(self) -> Array:
         """max_i |x_ij|."""
-        sizes = np.abs(self.columns)
         if self.scales.size:
-            sizes *= self.scales
-        largest: Array = sizes.max(axis=1)
+            weighted: Array = (np.abs(self.columns) * self.scales).max(axis=1)
+            return weighted
+        largest: Array = np.maximum(self.columns.max(axis=1), -self.columns.min(axis=1))
         return largest
 
     def moment(self, values: Array) -> Array:
@@ -181,6 +182,11 @@ class PairFeatures(Features):
     def shape(self) -> tuple[int, int]:
         """(n, p)."""
         return len(self.pairs), self.items - 1
+
+    @cached_property
+    def is_graph(self) -> bool:
+        """Whether minimisers are found without a Hessian: of many items, all of them joined by comparisons."""
+        return self.items >= MANY and joins(self.pairs, self.items)
 
     @cached_property
     def reach(self) -> Array:

@@ -4,11 +4,13 @@ import numpy as np
 
 from server.estimators.base import Estimate, Options
 from server.estimators.bootstrap import with_replicas
-from server.estimators.covariance import refuse_biased, sandwich, with_interval
+from server.estimators.covariance import NoInterval, refuse_biased, sandwich, with_interval
 from server.estimators.newton import Minimum
 from server.estimators.prior import ridge_of
 from server.estimators.workspace import Reports
 from server.kernels import Array
+
+_LARGEST = 4000  # coordinates of a covariance: 128 MB a matrix
 
 
 def mle(known: Reports, options: Options, start: Array | None = None) -> Estimate:
@@ -43,7 +45,7 @@ def debiased(known: Reports, options: Options, start: Array | None = None) -> Es
     minimum = known.minimum(known.contrast, options.bound, ridge, start)
 
     def covariance() -> Array:
-        bread = minimum.curvature
+        bread = _curvature(known, minimum, ridge)
         hessian = bread - ridge * np.eye(len(bread))
         result = sandwich(bread, _score_variance(known, minimum.u, hessian), known.count)
         refuse_biased(result, bread, ridge, minimum.u, width)
@@ -70,6 +72,17 @@ def naive(known: Reports, options: Options) -> Estimate:
 
 def _refit(known: Reports, options: Options) -> Minimum:
     return known.minimum(known.contrast, options.bound, ridge_of(known, options, known.contrast)[0])
+
+
+def _curvature(known: Reports, minimum: Minimum, ridge: float) -> Array:
+    """That of the minimum; where it was found without one, the one there, unless that is too large to invert."""
+    p = known.dimension
+    if minimum.curvature.size:
+        return minimum.curvature
+    if p > _LARGEST:
+        raise NoInterval(f"a covariance of {p} coordinates is too large, at most {_LARGEST} are")
+    curvature: Array = known.features.cumulant(minimum.u)[2] + ridge * np.eye(p)
+    return curvature
 
 
 def _score_variance(known: Reports, u: Array, hessian: Array) -> Array:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from protocol.coins import Address
 from server.estimators.base import Evidence, wins
-from server.estimators.features import Features, Passes
+from server.estimators.features import Features, PairFeatures, Passes
+from server.estimators.graph_newton import graph_minimum
 from server.estimators.newton import EstimationError, Minimum, Objective, descend
 from server.kernels import Array
 from server.kernels_randomized import chances
@@ -196,6 +197,9 @@ def logistic_minimum(features: Passes, mean: Array, bound: float, ridge: float, 
     Raises EstimationError where bound is inf and there is no minimiser, ValueError for a start that is none.
     Source: Chowdhury, Zhou, Natarajan 2024, equation (6), in the form derived in docs/ESTIMATORS.md.
     """
+    if isinstance(features, PairFeatures) and features.is_graph:
+        begin = None if start is None else inside(start, len(mean), bound)
+        return graph_minimum(features.pairs, features.scales, features.items, mean, bound, ridge, begin)
     if start is not None:
         begin = inside(start, len(mean), bound)
     else:
