@@ -6,7 +6,7 @@ from studies.bench.figure import Asked, Figure, installed
 from studies.bench.row import LIMIT, OURS, PEER, Row
 from studies.terminal import print_entries, print_line
 
-COLUMNS = ("figure", "ours", "peer", "its figure", "ratio", "asked", "reached", "limit", "its figure ", "share")
+COLUMNS = ("figure", "ours", "peer", "peer's", "ratio", "asked", "reached", "limit", "limit's", "share")
 LEFT = ("figure", "peer", "asked", "limit")
 
 
