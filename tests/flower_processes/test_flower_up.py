@@ -22,10 +22,19 @@ from deploy.ending import carriers
 from deploy.federation import State
 from deploy.ports import free_port
 from studies.cli import main
+from studies.load import load
+from studies.run import run as run_in_process
 
 ROOT = Path(__file__).parents[2]
 LONG = 540.0  # seconds: an idle machine takes twenty
 Said = tuple[int, str]
+ROUNDS = """
+study = { name = "kills", seed = 11, repetitions = 2 }
+problem = { kind = "records", model = "linear", dimension = 3, theta = [0.5, 0.0, -0.5], bound = 2 }
+records = { features = "uniform(0, 1)", noise = "centred pareto(1.6)", tail = 0.5, moment = 16 }
+grid = { n = [150], epsilon = [0.5], delta = [1e-5] }
+arm = [{ trust = "local", mechanism = "piecewise", estimator = "descent", rounds = 20, step = 0.1 }]
+"""
 
 
 def say(*words: str) -> Said:
@@ -83,6 +92,13 @@ def guardian_of(home: Path) -> int:
                 if words[-2:-1] == [str(home).encode()] and any(word.endswith(b"ending.py") for word in words):
                     return int(entry.name)
     pytest.fail("nobody guards")
+
+
+def noted(state: State) -> int:
+    """Bytes in the server's journals: rounds that were answered."""
+    with suppress(FileNotFoundError):  # a cell is finished
+        return sum(path.stat().st_size for path in (state.folder / "journal").glob("*.journal"))
+    return 0
 
 
 def bits(out: Path) -> pa.Table:
@@ -170,6 +186,38 @@ def test_what_dies_comes_back_and_revoked_keys_stay_out(state: State, small: Pat
     finally:
         os.killpg(node.pid, signal.SIGTERM)
         node.wait(60)
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_when_the_superlink_of_its_federation_is_killed(state: State, tmp_path: Path) -> None:
+    """Then keeper and guardian are killed at once, and nothing is left without anybody's help."""
+    folder, study, out = str(state.folder), tmp_path / "study.toml", tmp_path / "out"
+    study.write_text(ROUNDS, encoding="utf-8")
+    expected = run_in_process(load(study), tmp_path / "reference", jobs=1).drop_columns("runtime")
+    code, said = up("--nodes", "2", "--tls", "--state", folder)
+    assert code == 0, said
+    words = ("run", str(study), "--out", str(out), "--on", "deployment", "--federation", folder)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "studies", *words]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+        try:
+            for kills in (1, 2):
+                wait_until(lambda kills=kills: run.poll() is not None or noted(state) > 1_000 * kills)  # type: ignore[misc]
+                record = federation.read(state)
+                assert run.poll() is None and record is not None, run.communicate()
+                os.kill(record.children["superlink"].process, signal.SIGKILL)
+                wait_until(lambda kills=kills: again(status(state))[0] > kills)  # type: ignore[misc]
+            said, _ = run.communicate(timeout=LONG)
+        finally:
+            run.kill()
+    assert run.returncode == 0, said
+    assert "started again" in said
+    assert bits(out).equals(expected)
+    record = federation.read(state)
+    assert record is not None
+    for process in (guardian_of(Path(record.home)), record.keeper):
+        os.kill(process, signal.SIGKILL)
+    wait_until(lambda: carriers(Path(record.home)) == [])
 
 
 @pytest.mark.slow
