@@ -1,15 +1,17 @@
 """A SuperLink: how it serves, and how it is started and waited for, whoever keeps it."""
 
 import os
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from deploy import flower_superlink
 from deploy.certs import Certificates
 from deploy.commands import join, local_host
 from deploy.flwr_command import SuperLink, private_connection
 from deploy.ports import HOST, free_port, taken
-from deploy.processes import FlowerFailed, Processes
+from deploy.processes import FlowerFailed, Processes, program
 from protocol.strict import reason
 from server import kernel_cache
 
@@ -41,7 +43,8 @@ class Serving:
 
     def words(self, port: int) -> list[str]:
         """The command."""
-        words = ["flower-superlink", "--host", self.host, "--port", str(port)]
+        words = [sys.executable, "-P", flower_superlink.__file__, program("flower-superlink")]
+        words += ["--host", self.host, "--port", str(port)]
         words += ["--disable-runtime-dependency-installation", *(["--simulation"] if self.simulation else [])]
         words += ["--database", str(self.database)] if self.database else []
         if self.certs is None:
