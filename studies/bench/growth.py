@@ -127,7 +127,7 @@ def _study(size: Size, *lines: str) -> Loaded:
 def _cell(size: Size, line: str, runs: int) -> float:
     """CPU seconds of one cell with one arm, from drawing its features to its estimates."""
     loaded = _study(size, line)
-    (cell,) = cells(loaded.study)
+    (cell,) = cells(loaded.study, size.repetitions)
 
     def play() -> None:
         for _ in run_cell(loaded.study, loaded.truth, cell, size.clients):

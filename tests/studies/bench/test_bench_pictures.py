@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from studies.bench import growth_show, parts_show
-from studies.bench.growth import ALL_ARMS, ARMS, CORES, Point, axes, slopes
+from studies.bench.growth import ALL_ARMS, ARMS, CORES, Point, Size, _cell, axes, slopes
 from studies.bench.own_round import Own, own
 from studies.bench.parts import FLOWER, Parts, study
 from studies.flower.measured import Work
@@ -33,6 +33,11 @@ def test_slopes_of_power_laws_are_their_exponents(grown: list[Point]) -> None:
 def test_every_axis_has_a_small_and_a_whole_form() -> None:
     assert list(axes(True)) == list(axes(False)) == list(LAWS)
     assert all(x <= size.rows for size, values in [axes(False)["clients"]] for x in values)
+
+
+def test_many_repetitions_are_one_cell() -> None:
+    """More rows than a study's cells have by themselves."""
+    assert _cell(Size(rows=300_000, dimension=2, repetitions=2), "local, de-biased SGD", 1) > 0
 
 
 def test_growth_is_shown_and_drawn(grown: list[Point], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
