@@ -104,21 +104,21 @@ rr_mle: Callable[[bool], Prepared] = partial(exact, "rr-mle")
 rr_map: Callable[[bool], Prepared] = partial(exact, "rr-map")
 
 
-def _comparisons(items: int, n: int, flip: float) -> tuple[NDArray[np.int32], Floats]:
-    """Random pairs, and the de-biased mean (items,) of reports about them."""
+def _comparisons(items: int, n: int, flip: float) -> tuple[NDArray[np.int32], Floats, Floats]:
+    """Random pairs, the de-biased mean (items,) of reports about them, and the reports, 1/2 where the second won."""
     rng = np.random.default_rng(3)
     first = rng.integers(0, items, n)
     second = (first + rng.integers(1, items, n)) % items
     theta = rng.normal(size=items)
-    halves = _reports(theta[second] - theta[first], np.array([flip]), rng)[:, 0] - 0.5
-    sums = np.bincount(second, halves, items) - np.bincount(first, halves, items)
-    return np.stack([first, second], axis=1).astype(np.int32), sums / (n * (1 - 2 * flip))
+    halves = _reports(theta[second] - theta[first], np.array([flip]), rng)[:, 0].astype(np.float64) - 0.5
+    sums = np.asarray(np.bincount(second, halves, items) - np.bincount(first, halves, items), dtype=np.float64)
+    return np.stack([first, second], axis=1).astype(np.int32), sums / (n * (1 - 2 * flip)), halves
 
 
 def tabular(flip: float, small: bool) -> Prepared:
     """Scores of 1,000 items from 100,000 comparisons, beside a vectorised L-BFGS; sums of reports are there."""
     items, n = (320, 20_000) if small else (1_000, 100_000)
-    pairs, mean = _comparisons(items, n, flip)
+    pairs, mean, halves = _comparisons(items, n, flip)
 
     def ours() -> Floats:
         return lift(logistic_minimum(PairFeatures(pairs, items, np.empty(0)), project(mean[None])[0], np.inf, 0.0).u)
@@ -130,8 +130,17 @@ def tabular(flip: float, small: bool) -> Prepared:
         gradient = np.bincount(pairs[:, 1], slope, items) - np.bincount(pairs[:, 0], slope, items) - mean
         np.testing.assert_allclose(gradient * items, 0.0, rtol=0, atol=1e-10)  # some 1e-9 of a score
 
-    peer = Side("L-BFGS of numpy and scipy", lambda: _l_bfgs(pairs, mean))
-    return Prepared(Side("conjugate gradients", ours), (peer,), 1.0, "s", agree)
+    peers = [Side("L-BFGS of numpy and scipy", lambda: _l_bfgs(pairs, mean))]
+    if flip == 0.0 and installed("choix"):
+        won = [(int(a), int(b)) for a, b in np.where(halves[:, None] > 0, pairs[:, ::-1], pairs)]
+        peers.append(Side("choix ilsr", partial(_ilsr, items, won)))
+    return Prepared(Side("conjugate gradients", ours), tuple(peers), 1.0, "s", agree)
+
+
+def _ilsr(items: int, won: list[tuple[int, int]]) -> object:
+    import choix
+
+    return choix.ilsr_pairwise(items, won)
 
 
 def _l_bfgs(pairs: NDArray[np.int32], mean: Floats) -> Floats:
@@ -156,7 +165,7 @@ reported_items: Callable[[bool], Prepared] = partial(tabular, _flip(4.0))
 def many_items(small: bool) -> Prepared:
     """Scores of 10^5 items from 10^7 comparisons."""
     items, n = (2_000, 100_000) if small else (10**5, 10**7)
-    pairs, mean = _comparisons(items, n, 0.0)
+    pairs, mean, _ = _comparisons(items, n, 0.0)
     reduced = project(mean[None])[0]
 
     def ours() -> Floats:
