@@ -23,6 +23,7 @@ KERNELS = {
     "NUMBA_CACHE_LOCATOR_CLASSES": "server.kernel_cache.Kept",
     kernel_cache.FOLDER: os.environ.get(kernel_cache.FOLDER) or str(Path(kernel_cache.__file__).parent / "__pycache__"),
 }
+SELDOM = {"FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "1"}  # looks of Flower's executor for a run to start, each a call
 ATTEMPTS = 3  # a port may be taken between choosing and using it
 
 
@@ -63,7 +64,7 @@ def start_superlink(processes: Processes, serving: Serving, **variables: str) ->
     for _ in range(ATTEMPTS):
         _check_free(serving)
         port = serving.port or free_port()
-        processes.start(SUPERLINK, serving.words(port), **{**KERNELS, **variables})
+        processes.start(SUPERLINK, serving.words(port), **{**KERNELS, **SELDOM, **variables})
         if wait_until_ready(processes, SUPERLINK, port):
             address = join(local_host(serving.host), port)
             authority = serving.certs.authority if serving.certs else None
