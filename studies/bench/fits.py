@@ -26,8 +26,9 @@ def _flip(epsilon: float) -> float:
     return float(1 / (1 + np.exp(epsilon)))
 
 
-def _reports(z: Floats, flips: Floats, rng: np.random.Generator) -> NDArray[np.uint8]:
+def _reports(z: Floats, flips: Floats, seed: int) -> NDArray[np.uint8]:
     """Randomised labels of rows with the indices z: (n, len(flips))."""
+    rng = np.random.default_rng([seed, 1])
     labels = rng.random(len(z)) < 1 / (1 + np.exp(-z))
     return (labels[:, None] ^ (rng.random((len(z), len(flips))) < flips)).astype(np.uint8)
 
@@ -36,7 +37,7 @@ def one_pass(small: bool) -> Prepared:
     """Four levels by four repetitions in one pass over d = 10 features, beside one arm after the other."""
     rng, n, d, alpha, bound = np.random.default_rng(1), 2_000 if small else 10**6, 10, 0.15, 3.0
     rows, flips = rng.normal(size=(n, d)), np.repeat([_flip(level) for level in LEVELS], 4)
-    symbols = _reports(rows @ rng.normal(size=d) * 0.3, flips, rng)
+    symbols = _reports(rows @ rng.normal(size=d) * 0.3, flips, 1)
     columns, alphas = np.ascontiguousarray(rows.T), np.full(flips.size, alpha)
 
     def together() -> Floats:
@@ -76,7 +77,7 @@ def exact(name: str, small: bool) -> Prepared:
     """An exact fit of randomised labels with its interval, beside scikit-learn's of clear ones."""
     rng, n, d = np.random.default_rng(2), 5_000 if small else 10**6, 10
     rows, flip = rng.normal(size=(n, d)), _flip(EPSILON)
-    symbols = _reports(rows @ rng.normal(size=d) * 0.3, np.array([flip]), rng)[:, 0]
+    symbols = _reports(rows @ rng.normal(size=d) * 0.3, np.array([flip]), 2)[:, 0]
 
     def fit(estimator: str, contrast: float, flip: float) -> Floats:
         evidence = Evidence(rows, None, symbols, (symbols - 0.5) @ rows, contrast, flip, 0.0)
@@ -110,7 +111,7 @@ def _comparisons(items: int, n: int, flip: float) -> tuple[NDArray[np.int32], Fl
     first = rng.integers(0, items, n)
     second = (first + rng.integers(1, items, n)) % items
     theta = rng.normal(size=items)
-    halves = _reports(theta[second] - theta[first], np.array([flip]), rng)[:, 0].astype(np.float64) - 0.5
+    halves = _reports(theta[second] - theta[first], np.array([flip]), 3)[:, 0].astype(np.float64) - 0.5
     sums = np.asarray(np.bincount(second, halves, items) - np.bincount(first, halves, items), dtype=np.float64)
     return np.stack([first, second], axis=1).astype(np.int32), sums / (n * (1 - 2 * flip)), halves
 
