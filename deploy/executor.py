@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from client.app import app
 from client.warm import Warm
-from deploy import flower_private
+from deploy.flower_private import supernode as flower_supernode
 from deploy.forked import Abandoned, Died, TooSlow, in_child
 from deploy.frames import Gone, receive, send
 
@@ -58,14 +58,14 @@ def main(words: list[str]) -> int:
 
 def reply_to(question: bytes) -> bytes:
     """What the installed client answers."""
-    message, context = flower_private.opened(question)
-    return flower_private.closed(app(message, context))
+    message, context = flower_supernode.opened(question)
+    return flower_supernode.closed(app(message, context))
 
 
 def _preparing(warm: Warm) -> Callable[[bytes], None]:
     def prepare(question: bytes) -> None:
         with suppress(Exception):  # the child meets it as well, and refuses with a code
-            _, context = flower_private.opened(question)
+            _, context = flower_supernode.opened(question)
             warm.prepare(context.node_config, context.run_config)
 
     return prepare

@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy import flower_superlink
 from deploy.certs import Certificates
 from deploy.commands import join, local_host
+from deploy.flower_private import superlink as flower_superlink
 from deploy.flwr_command import SuperLink, private_connection
 from deploy.ports import HOST, free_port, taken
 from deploy.processes import FlowerFailed, Processes, program

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from deploy import flower_private
+from deploy.flower_private import supernode as flower_supernode
 from deploy.frames import Gone, receive, send
 from deploy.skew import own_version, version_of
 
@@ -122,7 +122,7 @@ def main(words: Sequence[str]) -> NoReturn:
     parser.add_argument("--or", dest="stock", help="what to run where the installed Flower is not the one expected")
     at = list(words).index("--")
     args, told = parser.parse_args(words[:at]), words[at + 1 :]
-    why = flower_private.unfit()
+    why = flower_supernode.unfit()
     if why is None:
         _run(frozenset(args.pin), told)
     if args.stock is None:
@@ -145,7 +145,9 @@ def _run(pins: frozenset[str], words: Sequence[str]) -> NoReturn:
     executor.keep()
     code = 1
     try:
-        flower_private.run_supernode(words, flower_private.Hooks(executor.ask, accepts, idle, pace.came, pace.answered))
+        flower_supernode.run_supernode(
+            words, flower_supernode.Hooks(executor.ask, accepts, idle, pace.came, pace.answered)
+        )
         print("the connection to the SuperLink is lost for good", file=sys.stderr)
     except SystemExit as asked:
         code = asked.code if isinstance(asked.code, int) else 1

@@ -178,8 +178,8 @@ def test_the_protocol_stands_on_few_packages() -> None:
 @pytest.mark.parametrize(
     ("package", "allowed"),
     [
-        ("flwr", r"(client|server)/app\.py|(deploy|studies/flower)/\w+\.py"),
-        ("ray", r"(deploy|studies/flower)/\w+\.py"),
+        ("flwr", r"(client|server)/app\.py|(deploy(/flower_private)?|studies/flower)/\w+\.py"),
+        ("ray", r"(deploy(/flower_private)?|studies/flower)/\w+\.py"),
         ("numba", r"(server|studies)/.*"),
         ("sqlite3", r"(client|server)/.*"),
         ("pyarrow", r"client/sources/reading\.py|studies/.*"),

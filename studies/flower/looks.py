@@ -111,14 +111,16 @@ class Measured:
         return {path: count / len(self.wall) for path, count in sorted(counts.items())}
 
     def growth(self) -> dict[str, tuple[float, float]]:
-        """Most resident MB of a program's processes after a tenth of the rounds, and at the last one."""
+        """Most resident MB of programs that lived through it: after a tenth of the rounds, and the last."""
         first, last = self.rounds[len(self.rounds) // 10][0], self.rounds[-1][0]
         found: dict[str, tuple[float, float]] = {}
-        for (program, process), _ in sorted(self.looks[-1].resident.items()):
-            values = [self._resident((program, process), at) for at in (first, last)]
-            before = found.get(program, (0.0, 0.0))
-            found[program] = (max(before[0], values[0]), max(before[1], values[1]))
+        for who in sorted(self._there(first) & self._there(last)):
+            before = found.get(who[0], (0.0, 0.0))
+            found[who[0]] = (max(before[0], self._resident(who, first)), max(before[1], self._resident(who, last)))
         return found
+
+    def _there(self, until: float) -> set[tuple[str, int]]:
+        return set([look for look in self.looks if look.at <= until][-1].resident)
 
     def _resident(self, who: tuple[str, int], until: float) -> float:
         """Resident MB at the last look until then that saw the process."""

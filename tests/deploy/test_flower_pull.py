@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from flwr.app import Array, ArrayRecord, Message, RecordDict
 
-from deploy import flower_private
 from deploy.bundles import built
+from deploy.flower_private import supernode as flower_supernode
 from deploy.stage import stage
 
 Objects = import_module("flwr.supercore.inflatable.inflatable_object")
@@ -55,12 +55,12 @@ class Server:
 
     def ask(self, accepts: bool, answer: Callable[[bytes, float], bytes | None]) -> Any:
         """The reply that a node gives it."""
-        loop = import_module(flower_private.LOOP)
-        hooks = flower_private.Hooks(answer, lambda *about: accepts, lambda: None, lambda: None, lambda: None)
+        loop = import_module(flower_supernode.LOOP)
+        hooks = flower_supernode.Hooks(answer, lambda *about: accepts, lambda: None, lambda: None, lambda: None)
         changed = pytest.MonkeyPatch()
-        changed.setattr(loop, "_verify_fab", lambda fab, trusted: flower_private._good(fab, hooks))
+        changed.setattr(loop, "_verify_fab", lambda fab, trusted: flower_supernode._good(fab, hooks))
         store = self.state.object_store
-        pulled = flower_private._pull(
+        pulled = flower_supernode._pull(
             loop,
             loop._pull_and_store_message,
             hooks,
@@ -78,7 +78,7 @@ class Server:
         )
         assert pulled == RUN
         send = lambda message, tree, seconds: self.sent.append(message) or (set(), "")  # noqa: E731
-        flower_private._push(
+        flower_supernode._push(
             loop,
             loop._push_messages,
             hooks,
@@ -95,9 +95,9 @@ def never(question: bytes, seconds: float) -> bytes:
 
 
 def echo(question: bytes, seconds: float) -> bytes:
-    message, context = flower_private.opened(question)
+    message, context = flower_supernode.opened(question)
     assert context.node_id == NODE and seconds == message.metadata.ttl
-    return flower_private.closed(Message(message.content, reply_to=message))
+    return flower_supernode.closed(Message(message.content, reply_to=message))
 
 
 def sha(content: bytes) -> str:
@@ -140,10 +140,10 @@ def test_a_lost_connection_is_not_swallowed(tmp_path: Path) -> None:
     def lost() -> None:
         raise ConnectionError("gone")
 
-    loop = import_module(flower_private.LOOP)
-    hooks = flower_private.Hooks(never, lambda *about: True, lambda: None, lambda: None, lambda: None)
+    loop = import_module(flower_supernode.LOOP)
+    hooks = flower_supernode.Hooks(never, lambda *about: True, lambda: None, lambda: None, lambda: None)
     state = Server("", "", b"").state
     named = {"state": state, "object_store": state.object_store, "receive": lost, "get_fab": None}
     others = {"node_config": {}, "get_run": None, "pull_object": None, "confirm_message_received": None}
     with pytest.raises(ConnectionError):
-        flower_private._pull(loop, loop._pull_and_store_message, hooks, {**named, **others, "trusted_entities": None})
+        flower_supernode._pull(loop, loop._pull_and_store_message, hooks, {**named, **others, "trusted_entities": None})

@@ -25,7 +25,7 @@ from flwr.superlink import main
 from flwr.superlink.routers.control.middlewares import ControlAuthenticationMiddleware
 from flwr.superlink.routers.fleet.middlewares import FleetEventLogMiddleware
 
-from deploy import flower_superlink
+from deploy.flower_private import superlink as flower_superlink
 
 SECRET, KEY = generate_key_pairs()
 RAW = public_key_to_bytes(KEY)

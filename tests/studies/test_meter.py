@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from studies.flower.calls import calls_of
-from studies.flower.looks import Measured, Meter, Process
+from studies.flower.looks import Look, Measured, Meter, Process
 
 PARENT, CHILD = 10, 11
 
@@ -54,3 +54,13 @@ def test_calls_are_read_from_what_a_superlink_prints_and_counted_by_round(tmp_pa
     begin = calls[0][0] - 0.5
     found = Measured([(begin + second, "") for second in (1, 2, 3)], [], calls)
     assert found.calls_a_round() == {"fleet/pull-object": 1.0, "runtime/get-nodes": 0.5}
+
+
+def test_memory_is_that_of_programs_that_lived_through_all_rounds_and_ended_before_the_last_look() -> None:
+    looks = [
+        Look(0.5, {}, {("app", 1): 1_000_000, ("node", 2): 5_000_000, ("early", 3): 1}),
+        Look(1.5, {}, {("app", 1): 3_000_000, ("node", 2): 4_000_000, ("node", 4): 6_000_000}),
+        Look(2.5, {}, {("node", 2): 9_000_000}),
+    ]
+    found = Measured([(1.0, ""), (2.0, "")], looks).growth()
+    assert found == {"app": (1.0, 3.0), "node": (5.0, 4.0)}

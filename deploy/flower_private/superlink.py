@@ -1,6 +1,6 @@
-"""Flower's SuperLink in this process, answering routine calls with less work: all its private parts, in one place.
+"""Flower's SuperLink in this process, answering routine calls with less work.
 
-`python -P flower_superlink.py PROGRAM WORDS OF flower-superlink`; with another Flower it becomes PROGRAM, with a
+`python -P superlink.py PROGRAM WORDS OF flower-superlink`; with another Flower it becomes PROGRAM, with a
 warning. A call of a node or of a server's app passes through eight layers, of which four only look at the Control API
 and one only writes a log that is off: those are left out. What decides who may call is untouched: the signatures of
 nodes, the tokens of tasks. Needs the standard library and Flower only.

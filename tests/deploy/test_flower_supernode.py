@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy import flower_private, skew, supernode
+from deploy import skew, supernode
+from deploy.flower_private import supernode as flower_supernode
 from deploy.skew import own_version
 from protocol.version import DISTRIBUTION
 
@@ -19,7 +20,7 @@ PIN = "ab" * 32
 
 
 def test_the_installed_flower_is_the_one_that_a_node_was_made_for() -> None:
-    assert flower_private.unfit() is None
+    assert flower_supernode.unfit() is None
 
 
 @pytest.mark.parametrize(
@@ -32,8 +33,8 @@ def test_the_installed_flower_is_the_one_that_a_node_was_made_for() -> None:
     ],
 )
 def test_another_flower_is_told(monkeypatch: pytest.MonkeyPatch, name: str, value: object, said: str) -> None:
-    monkeypatch.setattr(flower_private, name, value)
-    assert said in str(flower_private.unfit())
+    monkeypatch.setattr(flower_supernode, name, value)
+    assert said in str(flower_supernode.unfit())
 
 
 def test_with_another_flower_a_node_becomes_the_stock_one_with_a_warning(
@@ -45,7 +46,7 @@ def test_with_another_flower_a_node_becomes_the_stock_one_with_a_warning(
         became.append(words)
         raise SystemExit(0)
 
-    monkeypatch.setattr(flower_private, "VERSION", "1.41.")
+    monkeypatch.setattr(flower_supernode, "VERSION", "1.41.")
     monkeypatch.setattr(os, "execv", become)
     with pytest.raises(SystemExit):
         supernode.main(["--or", "/bin/flower-supernode", "--", "--insecure"])
@@ -56,7 +57,7 @@ def test_with_another_flower_a_node_becomes_the_stock_one_with_a_warning(
 
 
 def test_with_another_flower_a_node_that_insists_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flower_private, "VERSION", "1.41.")
+    monkeypatch.setattr(flower_supernode, "VERSION", "1.41.")
     with pytest.raises(SystemExit, match="and the node file allows no other"):
         supernode.main(["--pin", PIN, "--", "--insecure"])
 
@@ -101,7 +102,7 @@ def test_pins_and_versions_decide(
     asked: list[Callable[[str, bytes], bool]] = []
     monkeypatch.setattr(supernode.Executor, "keep", lambda executor: None)
     monkeypatch.setattr(os, "_exit", lambda code: sys.exit(code))
-    monkeypatch.setattr(flower_private, "run_supernode", lambda words, hooks: asked.append(hooks.accepts))
+    monkeypatch.setattr(flower_supernode, "run_supernode", lambda words, hooks: asked.append(hooks.accepts))
     with pytest.raises(SystemExit):
         supernode.main([word for pin in pins for word in ("--pin", pin)] + ["--"])
     assert asked[0](PIN, content) is good

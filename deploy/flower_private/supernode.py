@@ -1,4 +1,4 @@
-"""All private parts of Flower that a warm node stands on, in one place, and looked at before any is used.
+"""The private parts of Flower that a warm node stands on, looked at before any is used.
 
 A SuperNode with three changes: messages are answered by a callable and not by a program that Flower starts, bundles
 are judged by their bytes before anything else looks at them, and pauses between two looks for messages are the node's.
