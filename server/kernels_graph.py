@@ -6,9 +6,8 @@ them. Vectors are by item, (d,), and sum to zero.
 
 import numpy as np
 
-from server.kernels import TILE, Array, compiled, fold, sum_of_logs
-from server.kernels_logistic import logistic_tile
-from server.kernels_pairs import Pairs, add_by_item, fill_differences
+from server.kernels import TILE, Array, compiled
+from server.kernels_pairs import Pairs, add_by_item, cumulant_tile
 from server.kernels_solve import dot
 
 
@@ -24,14 +23,7 @@ def graph_cumulant(pairs: Pairs, scales: Array, theta: Array) -> tuple[float, Ar
     for start in range(0, n, TILE):
         count = min(TILE, n - start)
         scale, part = scales[start : start + count], parts[start : start + count]
-        fill_differences(pairs, start, theta, z[:count])
-        logistic_tile(z[:count], scale, slope, part, first, second)
-        if scale.size == 0:
-            value += sum_of_logs(first, count, 9)
-        value += fold(second, count)
-        for i in range(scale.size):
-            slope[i] /= scale[i]
-            part[i] /= scale[i] * scale[i]
+        value = cumulant_tile(pairs, start, scale, theta, z[:count], slope, part, first, second, value)
         for i in range(count):
             part[i] /= n
         add_by_item(pairs, start, count, slope, gradient, low)

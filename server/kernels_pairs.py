@@ -27,17 +27,35 @@ def pair_cumulant(pairs: Pairs, scales: Array, theta: Array) -> tuple[float, Arr
     for start in range(0, n, TILE):
         count = min(TILE, n - start)
         scale = scales[start : start + count]
-        fill_differences(pairs, start, theta, z[:count])
-        logistic_tile(z[:count], scale, slope, curvature, first, second)
-        if scale.size == 0:
-            value += sum_of_logs(first, count, 9)
-        value += fold(second, count)
-        for i in range(scale.size):
-            slope[i] /= scale[i]
-            curvature[i] /= scale[i] * scale[i]
+        value = cumulant_tile(pairs, start, scale, theta, z[:count], slope, curvature, first, second, value)
         add_by_item(pairs, start, count, slope, gradient, low)
         add_pair_moments(pairs, start, curvature[:count], moments)
     return value / n, (gradient + low) / n, moments / n
+
+
+@compiled
+def cumulant_tile(
+    pairs: Pairs,
+    start: int,
+    scale: Array,
+    theta: Array,
+    z: Array,
+    slope: Array,
+    curvature: Array,
+    first: Array,
+    second: Array,
+    value: float,
+) -> float:
+    """Of the rows from `start` on, as many as z holds: the derivatives of each, and `value` with their parts added."""
+    fill_differences(pairs, start, theta, z)
+    logistic_tile(z, scale, slope, curvature, first, second)
+    if scale.size == 0:
+        value += sum_of_logs(first, z.size, 9)
+    value += fold(second, z.size)
+    for i in range(scale.size):
+        slope[i] /= scale[i]
+        curvature[i] /= scale[i] * scale[i]
+    return value
 
 
 @compiled

@@ -1,14 +1,19 @@
 """Newton's method where the comparisons of many items are a graph: steps by conjugate gradients, nothing (d, d)."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from protocol.features import lift
-from server.estimators.newton import EstimationError, Minimum
+from server.estimators.newton import (
+    GRADIENT_ROUNDING,
+    SMALLEST_STEP,
+    EstimationError,
+    Minimum,
+    Objective,
+    line_search,
+    on_boundary,
+)
 from server.kernels import Array
 from server.kernels_graph import graph_cumulant, graph_product, graph_solve
 from server.kernels_pairs import Pairs
@@ -16,10 +21,7 @@ from server.kernels_solve import dot, norm
 
 MANY = 300  # items: fewer are quicker with their Hessian
 _TOLERANCE = 1e-24  # of what is left of a decrement
-_ARMIJO, _ROUNDING, _SMALLEST_STEP, _LIMIT = 1e-4, 1e-14, 2.0**-40, 100
-_GRADIENT_ROUNDING = 1e-15  # moves an item by this over its curvature: more than 1/2 is no minimum
-
-Objective = Callable[[Array], tuple[float, Array, Array]]
+_LIMIT = 100
 
 
 def graph_minimum(
@@ -46,6 +48,9 @@ def graph_minimum(
 
 def joins(pairs: Pairs, items: int) -> bool:
     """Whether the comparisons join all items: in groups that nobody compared a step has no scale."""
+    from scipy.sparse import coo_array  # slow to import, in every worker
+    from scipy.sparse.csgraph import connected_components
+
     ones = np.ones(len(pairs), dtype=np.int8)
     graph = coo_array((ones, (pairs[:, 0], pairs[:, 1])), (items, items))
     return bool(connected_components(graph, directed=False)[0] == 1)
@@ -61,14 +66,11 @@ def _descend(objective: Objective, pairs: Pairs, theta: Array, bound: float, rid
         if not math.isfinite(moved):
             break
         left = (0.5 * moved * math.exp(moved) + share) ** 2 * abs(decrement) if moved <= 0.5 else math.inf
-        if left <= _TOLERANCE and 0.5 * (_weakest(pairs, parts, theta.size) + ridge + shift) >= _GRADIENT_ROUNDING:
-            return Minimum(_reduced(aim), np.empty((0, 0)), _on_ball(aim, bound), iteration, left, True)
-        enough, step = value + _ROUNDING * (1.0 + abs(value)), 1.0
-        trial, gradient, parts = objective(aim)
-        while not trial <= enough - _ARMIJO * step * decrement and step > _SMALLEST_STEP:
-            step *= 0.5
-            trial, gradient, parts = objective(theta + step * direction)
-        if step <= _SMALLEST_STEP:
+        # Rounding of a gradient moves an item by that over its curvature: more than 1/2 is no minimum.
+        if left <= _TOLERANCE and 0.5 * (_weakest(pairs, parts, theta.size) + ridge + shift) >= GRADIENT_ROUNDING:
+            return Minimum(_reduced(aim), np.empty((0, 0)), on_boundary(aim, bound), iteration, left, True)
+        step, trial, gradient, parts = line_search(objective, theta, aim, value, decrement)
+        if step <= SMALLEST_STEP:
             break
         theta, value, share = theta + step * direction, trial, 0.1 * min(1.0, moved)
     if math.isinf(bound):
@@ -76,7 +78,7 @@ def _descend(objective: Objective, pairs: Pairs, theta: Array, bound: float, rid
             "expected labels that determine a minimiser, found none without a ball: an item that only wins or loses, "
             "or a de-biased sum out of reach; give a finite bound or a ridge"
         )
-    return Minimum(_reduced(theta), np.empty((0, 0)), _on_ball(theta, bound), iteration, decrement, False)
+    return Minimum(_reduced(theta), np.empty((0, 0)), on_boundary(theta, bound), iteration, decrement, False)
 
 
 def _weakest(pairs: Pairs, parts: Array, items: int) -> float:
@@ -108,10 +110,6 @@ def _model_minimum(
         graph_solve(pairs, parts, ridge + shift, aim, 0.1, rate)
         shift = max(0.0, shift + (length - bound) / bound * length**2 / dot(aim, rate))
     return aim * (bound / norm(aim)), shift
-
-
-def _on_ball(theta: Array, bound: float) -> bool:
-    return norm(theta) >= bound * (1.0 - 1e-9)
 
 
 def _reduced(theta: Array) -> Array:

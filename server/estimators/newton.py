@@ -14,8 +14,8 @@ Objective = Callable[[Array], tuple[float, Array, Array]]
 
 _ARMIJO = 1e-4
 _ROUNDING = 1e-14  # noise of a mean over rows, relative: smaller differences of values say nothing
-_GRADIENT_ROUNDING = 1e-15  # the same for a gradient, relative to the largest feature
-_SMALLEST_STEP = 2.0**-40
+GRADIENT_ROUNDING = 1e-15  # the same for a gradient, relative to the largest feature
+SMALLEST_STEP = 2.0**-40
 _NOTHING = 1e-20  # a decrement that no difference of values can show
 _PATIENCE = 3  # steps of that kind: the curvature is too small to trust, and more steps will not mend it
 
@@ -68,22 +68,17 @@ def descend(
     for iteration in range(1, limit + 1):
         target, shift, decrement, exists = ball_step(curvature, gradient, u, bound)
         leverage = _leverage(curvature, shift, reach, drift, u)
-        trust = 4.0 * leverage * (max(decrement, 0.0) + _GRADIENT_ROUNDING**2 * leverage)
+        trust = 4.0 * leverage * (max(decrement, 0.0) + GRADIENT_ROUNDING**2 * leverage)
         remains = decrement * trust if exact else decrement
         if exists and trust <= 1.0 and remains <= tolerance:
-            return Minimum(target, curvature, _on_boundary(target, bound), iteration, remains, converged=True)
+            return Minimum(target, curvature, on_boundary(target, bound), iteration, remains, converged=True)
         idle = idle + 1 if decrement <= _NOTHING else 0
-        if not exists or idle > _PATIENCE or (math.isinf(bound) and _GRADIENT_ROUNDING * leverage > 1.0):
+        if not exists or idle > _PATIENCE or (math.isinf(bound) and GRADIENT_ROUNDING * leverage > 1.0):
             break
-        direction, step = target - u, 1.0
-        enough = value + _ROUNDING * (1.0 + abs(value))
-        trial, gradient, curvature = objective(target)
-        while not trial <= enough - _ARMIJO * step * decrement and step > _SMALLEST_STEP:
-            step *= 0.5
-            trial, gradient, curvature = objective(u + step * direction)
-        if step <= _SMALLEST_STEP:
+        step, trial, gradient, curvature = line_search(objective, u, target, value, decrement)
+        if step <= SMALLEST_STEP:
             break
-        u, value = u + step * direction, trial
+        u, value = u + step * (target - u), trial
     if math.isinf(bound):
         raise EstimationError(
             "expected labels that determine a minimiser, found none without a ball: the labels are separable, the "
@@ -91,7 +86,23 @@ def descend(
         )
     if not exists:
         raise EstimationError("expected features and sums of moderate size, got an overflow: rescale the features")
-    return Minimum(u, curvature, _on_boundary(u, bound), iteration, decrement, converged=False)
+    return Minimum(u, curvature, on_boundary(u, bound), iteration, decrement, converged=False)
+
+
+def line_search(
+    objective: Objective, u: Array, target: Array, value: float, decrement: float
+) -> tuple[float, float, Array, Array]:
+    """The largest step 2^-k from u, of this value, towards the target that Armijo's rule accepts, with what is there.
+
+    `SMALLEST_STEP` or less where it accepts none.
+    """
+    direction, step = target - u, 1.0
+    enough = value + _ROUNDING * (1.0 + abs(value))
+    trial, gradient, curvature = objective(target)
+    while not trial <= enough - _ARMIJO * step * decrement and step > SMALLEST_STEP:
+        step *= 0.5
+        trial, gradient, curvature = objective(u + step * direction)
+    return step, trial, gradient, curvature
 
 
 def _leverage(curvature: Array, shift: float, reach: Array, drift: Callable[[float], float] | None, u: Array) -> float:
@@ -102,5 +113,6 @@ def _leverage(curvature: Array, shift: float, reach: Array, drift: Callable[[flo
     return root * root if definite else math.inf
 
 
-def _on_boundary(u: Array, bound: float) -> bool:
+def on_boundary(u: Array, bound: float) -> bool:
+    """Whether u is on the ball's boundary, but for rounding."""
     return norm(u) >= bound * (1.0 - 1e-9)
