@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import brentq
 
 from protocol.coins import Stream, normal, words
 from server.estimators.base import Estimate, Options
@@ -51,6 +50,8 @@ def last_label(n: int, nominal: float, share: float = 1.0) -> tuple[float, float
     >>> round(mu, 1), round(epsilon)
     (38.0, 840)
     """
+    from scipy.optimize import brentq  # slow to import, in every worker
+
     mu = share * math.sqrt(n) * nominal / math.sqrt(math.log(1 / DELTA))
     if gaussian_delta(1e-9, mu) <= DELTA:
         return mu, 0.0

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from protocol.coins import Floats
 from server.mechanisms.threshold_choice import EXCEEDING
@@ -106,6 +105,8 @@ def local_choice(fractions: Floats, reports: NDArray[np.int64], thresholds: Floa
     """
     if not fractions.shape == reports.shape == thresholds.shape:
         raise ValueError(f"expected one shape, got {fractions.shape}, {reports.shape} and {thresholds.shape}")
+    from scipy.optimize import isotonic_regression  # slow to import, in every worker
+
     increasing = isotonic_regression(fractions, weights=reports.astype(np.float64)).x
     enough = np.flatnonzero(increasing >= 1 - exceeding)
     return float(thresholds[enough[0] if len(enough) else -1])
