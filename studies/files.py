@@ -78,7 +78,7 @@ def _checked(values: NDArray[np.generic], place: str, dimension: int) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a file beside `path`, bring it to the disk, and rename it into place."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -89,6 +89,11 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         _sync_folder(path.parent)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text in UTF-8, written atomically."""
+    write_atomically(path, lambda draft: draft.write_text(text, encoding="utf-8"))
 
 
 def write_sheet(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -16,7 +16,7 @@ from protocol.counting import counted
 from protocol.strict import StudyError, unopened
 from protocol.study import Cell, cells
 from studies import machine, results
-from studies.files import write_atomically
+from studies.files import write_atomically, write_text
 from studies.load import Loaded, changes, restore
 from studies.parts import describe_cell, part_cell, part_path
 
@@ -99,7 +99,7 @@ class Folder:
     def save(self, record: dict[str, Any]) -> None:
         """Write study.json atomically."""
         text = json.dumps(record, indent=2) + "\n"
-        write_atomically(self.study, lambda draft: _write_text(draft, text))
+        write_text(self.study, text)
 
 
 def prepare(folder: Folder, loaded: Loaded, block: int | None, resume: bool, overwrite: bool) -> list[Cell]:
@@ -180,10 +180,6 @@ def _clear(folder: Folder) -> None:
     old = [*folder.parts.glob("*.parquet"), *folder.parts.glob(".*.part"), *folder.figures.glob("error_*.*")]
     for path in [*old, folder.results, folder.features, folder.summary, folder.paired, folder.rounds]:
         path.unlink(missing_ok=True)
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def _write_array(path: Path, values: Any) -> None:

@@ -16,7 +16,7 @@ from protocol.study import Cell, cells
 from studies import machine
 from studies.attacks.score import SCHEMA
 from studies.attacks.study_file import AttackStudy
-from studies.files import write_atomically
+from studies.files import write_atomically, write_text
 from studies.load import changes
 from studies.parts import part_path
 
@@ -70,7 +70,7 @@ class Folder:
             for old in (*parts.glob("*-l???-f???.parquet"), self.path / RESULTS):
                 old.unlink(missing_ok=True)
             text = json.dumps({"study": self._resolved(), **machine.describe()}, indent=2) + "\n"
-            write_atomically(self.path / STUDY, lambda draft: _write_text(draft, text))
+            write_text(self.path / STUDY, text)
 
     def finished(self) -> list[Unit]:
         """Units that have a part file."""
@@ -126,7 +126,3 @@ class Folder:
 
 def _write(table: pa.Table, path: Path) -> None:
     write_atomically(path, lambda draft: pq.write_table(table, draft, compression="zstd"))
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

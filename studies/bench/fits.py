@@ -126,9 +126,8 @@ def tabular(flip: float, small: bool) -> Prepared:
 
     def agree() -> None:
         np.testing.assert_allclose(_l_bfgs(pairs, mean), ours(), rtol=0, atol=1e-6)  # it ends some 2e-7 away
-        z = ours()[pairs[:, 1]] - ours()[pairs[:, 0]]
-        slope = np.tanh(z / 2) / (2 * n)
-        gradient = np.bincount(pairs[:, 1], slope, items) - np.bincount(pairs[:, 0], slope, items) - mean
+        theta = ours()
+        gradient = _gradient(pairs, mean, theta[pairs[:, 1]] - theta[pairs[:, 0]])
         np.testing.assert_allclose(gradient * items, 0.0, rtol=0, atol=1e-10)  # some 1e-9 of a score
 
     peers = [Side("L-BFGS of numpy and scipy", lambda: _l_bfgs(pairs, mean))]
@@ -144,14 +143,20 @@ def _ilsr(items: int, won: list[tuple[int, int]]) -> object:
     return choix.ilsr_pairwise(items, won)
 
 
+def _gradient(pairs: NDArray[np.int32], mean: Floats, z: Floats) -> Floats:
+    """Of the mean loss, by item, at the rows' differences z of scores."""
+    slope = np.tanh(z / 2) / (2 * len(z))
+    gradient: Floats = np.bincount(pairs[:, 1], slope, mean.size) - np.bincount(pairs[:, 0], slope, mean.size) - mean
+    return gradient
+
+
 def _l_bfgs(pairs: NDArray[np.int32], mean: Floats) -> Floats:
-    first, second, n, items = pairs[:, 0], pairs[:, 1], len(pairs), mean.size
+    first, second, items = pairs[:, 0], pairs[:, 1], mean.size
 
     def loss(theta: Floats) -> tuple[float, Floats]:
         z = theta[second] - theta[first]
-        slope = np.tanh(z / 2) / (2 * n)
-        gradient = np.bincount(second, slope, items) - np.bincount(first, slope, items) - mean
-        return float(np.logaddexp(z / 2, -z / 2).mean() - mean @ theta) * items, gradient * items
+        value = float(np.logaddexp(z / 2, -z / 2).mean() - mean @ theta)
+        return value * items, _gradient(pairs, mean, z) * items
 
     options: Any = {"maxiter": 2_000, "maxcor": 20, "ftol": 1e-16, "gtol": 1e-9}
     found = minimize(loss, np.zeros(items), jac=True, method="L-BFGS-B", options=options).x
@@ -174,8 +179,7 @@ def many_items(small: bool) -> Prepared:
 
     def agree() -> None:
         theta = lift(ours())
-        slope = np.tanh((theta[pairs[:, 1]] - theta[pairs[:, 0]]) / 2) / (2 * n)
-        gradient = np.bincount(pairs[:, 1], slope, items) - np.bincount(pairs[:, 0], slope, items) - mean
+        gradient = _gradient(pairs, mean, theta[pairs[:, 1]] - theta[pairs[:, 0]])
         np.testing.assert_allclose(gradient * items, 0.0, rtol=0, atol=1e-8)
 
     return Prepared(Side("conjugate gradients", ours), (), 1.0, "s", agree)

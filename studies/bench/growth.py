@@ -3,7 +3,7 @@
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -11,6 +11,7 @@ from statistics import median
 import numpy as np
 
 from protocol.study import cells
+from studies.bench.measure import timed
 from studies.in_process import run_cell
 from studies.load import Loaded, build
 from studies.run import run
@@ -89,7 +90,7 @@ def points(runs: int, small: bool) -> Iterator[Point]:
 
 def _cores() -> list[int]:
     count = os.cpu_count() or 1
-    return sorted({1, count, *(1 << power for power in range(count.bit_length()) if 1 << power <= count)})
+    return sorted({count, *(1 << power for power in range(count.bit_length()))})
 
 
 def slopes(found: Sequence[Point]) -> list[Slope]:
@@ -133,7 +134,7 @@ def _cell(size: Size, line: str, runs: int) -> float:
         for _ in run_cell(loaded.study, loaded.truth, cell, size.clients):
             pass
 
-    return median(_timed(play, time.process_time) for _ in range(runs))
+    return median(timed(play, time.process_time) for _ in range(runs))
 
 
 def _wall(size: Size, jobs: int, runs: int) -> float:
@@ -145,10 +146,4 @@ def _wall(size: Size, jobs: int, runs: int) -> float:
             run(loaded, Path(out), jobs=jobs)
 
     whole()
-    return median(_timed(whole, time.perf_counter) for _ in range(runs))
-
-
-def _timed(work: Callable[[], None], clock: Callable[[], float]) -> float:
-    begun = clock()
-    work()
-    return clock() - begun
+    return median(timed(whole, time.perf_counter) for _ in range(runs))

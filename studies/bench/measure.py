@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 
 from studies.bench.figure import Figure, Prepared, Side
@@ -56,3 +56,10 @@ def _cost(prepared: Prepared, side: Side) -> float:
     made = side.run()
     seconds = time.perf_counter() - begun
     return seconds if prepared.cost is None else prepared.cost(made)
+
+
+def timed(work: Callable[[], object], clock: Callable[[], float]) -> float:
+    """Seconds of a clock that the work takes."""
+    begun = clock()
+    work()
+    return clock() - begun

@@ -2,7 +2,6 @@
 
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from protocol.messages import Refusal, Report
 from protocol.study import cells
 from server.rounds import play
 from server.signatures import public_key, signed_by, tasks_signer
+from studies.bench.measure import timed
 from studies.in_process import in_process
 from studies.load import Loaded
 
@@ -45,7 +45,7 @@ def own(loaded: Loaded, clients: int, signed: bool) -> Own:
     """
     _played(loaded, clients)  # kernels are compiled
     exchanges: list[Exchange] = []
-    whole = _seconds(lambda: exchanges.extend(_played(loaded, clients)))
+    whole = timed(lambda: exchanges.extend(_played(loaded, clients)), time.process_time)
     inside = sum(_codec(*exchange) for exchange in exchanges)
     around = sum(_bundles(*exchange, clients) for exchange in exchanges)
     keys = _signing(exchanges, clients) if signed else 0.0
@@ -81,7 +81,7 @@ def _codec(tasks: list[bytes], replies: list[bytes]) -> float:
             encode_reply([(encode_report(report), b"") for report in reports[place]])
             decode_reply(raw)
 
-    return _seconds(work)
+    return timed(work, time.process_time)
 
 
 def _bundles(tasks: list[bytes], replies: list[bytes], clients: int) -> float:
@@ -94,7 +94,7 @@ def _bundles(tasks: list[bytes], replies: list[bytes], clients: int) -> float:
             decode_tasks(raw)
             decode_bundle(encode_bundle(replies[client * each : (client + 1) * each]))
 
-    return _seconds(work)
+    return timed(work, time.process_time)
 
 
 def _signing(exchanges: list[Exchange], clients: int) -> float:
@@ -114,15 +114,9 @@ def _signing(exchanges: list[Exchange], clients: int) -> float:
                 assert not isinstance(answer, Refusal)
                 assert all(signed_by(own_key, one.raw, one.signature) for one in answer)
 
-    return _seconds(work)
+    return timed(work, time.process_time)
 
 
 def _reports(raw: bytes) -> list[Report]:
     answer = decode_reply(raw)
     return [] if isinstance(answer, Refusal) else [one.report for one in answer]
-
-
-def _seconds(work: Callable[[], None]) -> float:
-    begun = time.process_time()
-    work()
-    return time.process_time() - begun

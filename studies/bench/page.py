@@ -23,7 +23,7 @@ from studies.bench.parts_show import COLUMNS as PARTS
 from studies.bench.parts_show import cells as parts_cells
 from studies.bench.row import parse
 from studies.bench.show import COLUMNS, lines
-from studies.files import write_atomically
+from studies.files import write_text
 
 RECORDED = "recorded.json"
 
@@ -94,12 +94,7 @@ def main() -> int:
     parser.add_argument("folder", metavar="FOLDER", type=Path)
     parser.add_argument("page", metavar="PAGE", type=Path)
     args = parser.parse_args()
-    text = filled(args.page.read_text("utf-8"), tables(args.folder))
-
-    def fill(draft: Path) -> None:
-        draft.write_text(text, "utf-8")
-
-    write_atomically(args.page, fill)
+    write_text(args.page, filled(args.page.read_text("utf-8"), tables(args.folder)))
     return 0
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from studies.bench.own_round import Own, own
 from studies.flower.measure import SETTINGS
-from studies.flower.measured import STUDY, Work, measure
-from studies.load import Loaded, load
+from studies.flower.measured import Work, measure, study_of
 
 COMPUTE, SERIALISATION, SIGNATURES, FLOWER = "compute", "serialisation", "signatures", "Flower"
 WORK = Work(clients=4, rounds=12, records=20_000, dimension=20)
@@ -40,15 +39,7 @@ class Parts:
 def parts(setting: str, work: Work = WORK) -> Parts:
     """Play rounds over processes of this machine, and again in this one. Raises RunFailed where a run fails."""
     found = measure(SETTINGS[setting], work)[0]
-    ours = own(study(work), work.clients, SETTINGS[setting].careful)
-    return Parts(setting, work.clients, float(found.wall.mean()), found.by_program(), ours)
-
-
-def study(work: Work) -> Loaded:
-    """The study of such rounds."""
-    theta = [1 / work.dimension**0.5] * work.dimension
-    text = STUDY.format(dimension=work.dimension, theta=theta, records=work.records, rounds=work.rounds)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "study.toml"
-        path.write_text(text, encoding="utf-8")
-        return load(path)
+        loaded = study_of(work, Path(folder))
+    ours = own(loaded, work.clients, SETTINGS[setting].careful)
+    return Parts(setting, work.clients, float(found.wall.mean()), found.by_program(), ours)

@@ -1,10 +1,7 @@
 """`halftruth bench --scaling` and `--round`: measured, shown, drawn, and kept as JSON."""
 
 import argparse
-import json
 from collections.abc import Callable
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from protocol.strict import StudyError, make_folder
@@ -12,7 +9,7 @@ from studies.bench import growth_show, parts_show
 from studies.bench.growth import points
 from studies.bench.machine import facts, load, told
 from studies.bench.parts import SETTINGS_SHOWN, WORK, parts
-from studies.files import write_atomically
+from studies.bench.row import dump
 from studies.flower.measured import Work
 from studies.terminal import print_line
 
@@ -41,11 +38,6 @@ def _kept(name: str, words: str, args: argparse.Namespace, measure: Callable[[],
     where = facts(before, f"halftruth bench {words}{' --small' if args.small else ''} --out {folder}")
     shown.show(found)
     paths = shown.draw(found, folder)
-    text = json.dumps([asdict(one) | where for one in found], indent=1) + "\n"
-
-    def fill(draft: Path) -> None:
-        draft.write_text(text, "utf-8")
-
     path = folder / f"{name}.json"
-    write_atomically(path, fill)
+    dump(found, where, path)
     print_line(f"{told(where)}\n{where['command']}\n{', '.join(map(str, [*paths, path]))}")

@@ -1,13 +1,13 @@
 """One side of a figure as measured: a line of the JSON file, of which tables and the regression check are made."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from protocol.strict import StudyError, unopened
-from studies.files import write_atomically
+from studies.files import write_text
 
 OURS, PEER, LIMIT = "ours", "peer", "limit"
 
@@ -32,14 +32,9 @@ class Row:
     small: bool
 
 
-def dump(rows: Sequence[Row], facts: dict[str, Any], path: Path) -> None:
-    """Write rows as a flat list of objects, each with the facts about the machine: `pandas.read_json(path)`."""
-    text = json.dumps([asdict(row) | facts for row in rows], indent=1) + "\n"
-
-    def fill(draft: Path) -> None:
-        draft.write_text(text, "utf-8")
-
-    write_atomically(path, fill)
+def dump(rows: Sequence[Any], facts: Mapping[str, Any], path: Path) -> None:
+    """Write rows, of whatever dataclass, as a list of objects, each with the facts: `pandas.read_json(path)`."""
+    write_text(path, json.dumps([{**asdict(row), **facts} for row in rows], indent=1) + "\n")
 
 
 def parse(path: Path) -> list[Row]:

@@ -60,7 +60,7 @@ def measure(setting: Setting, work: Work, idle: float = 0.0, loud: bool = False)
     `loud`: the SuperLink prints its calls, which are counted, and costs more. Raises RunFailed where the run fails.
     """
     with tempfile.TemporaryDirectory() as name, private_home(Path(name) / "logs") as processes:
-        loaded = _study(work, processes.home)
+        loaded = study_of(work, processes.home)
         with watched(processes.home) as looks:
             federation = _Federation(processes, setting, loaded, loud)
             federation.start(work.clients)
@@ -72,7 +72,8 @@ def measure(setting: Setting, work: Work, idle: float = 0.0, loud: bool = False)
     return Measured(rounds, looks, calls), resting
 
 
-def _study(work: Work, folder: Path) -> Loaded:
+def study_of(work: Work, folder: Path) -> Loaded:
+    """The study of such rounds, written into a folder."""
     theta = [1 / work.dimension**0.5] * work.dimension
     path = folder / "study.toml"
     text = STUDY.format(dimension=work.dimension, theta=theta, records=work.records, rounds=work.rounds)

@@ -7,8 +7,8 @@ import pytest
 from studies.bench import growth_show, parts_show
 from studies.bench.growth import ALL_ARMS, ARMS, CORES, Point, Size, _cell, axes, slopes
 from studies.bench.own_round import Own, own
-from studies.bench.parts import FLOWER, Parts, study
-from studies.flower.measured import Work
+from studies.bench.parts import FLOWER, Parts
+from studies.flower.measured import Work, study_of
 
 LAWS = {"rows": 1.0, "dimension": 2.0, "clients": 0.5, "repetitions": 1.0}
 
@@ -59,9 +59,9 @@ def test_shares_of_a_round(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert [path.name for path in parts_show.draw([one], tmp_path)] == ["round.png", "round.svg"]
 
 
-def test_our_own_code_plays_the_rounds_of_a_federation() -> None:
+def test_our_own_code_plays_the_rounds_of_a_federation(tmp_path: Path) -> None:
     """With signatures and without: every part is there, and nothing of a careless federation signs."""
-    loaded = study(Work(clients=2, rounds=3, records=300, dimension=2))
+    loaded = study_of(Work(clients=2, rounds=3, records=300, dimension=2), tmp_path)
     careful, careless = own(loaded, 2, signed=True), own(loaded, 2, signed=False)
     assert careful.compute > 0 and careful.serialisation > 0 and careful.signatures > 0
     assert careless.signatures == 0
