@@ -143,7 +143,7 @@ def test_no_budget_is_lost_or_spent_twice(
         ledger = folder / "node-0" / "ledger.sqlite"
         return len(read_entries(ledger)) if ledger.exists() else 0
 
-    started = command("federate", str(out / "server"), "--nodes", str(out), *how, verb="federate")
+    started = command(str(out / "server"), "--nodes", str(out), *how, verb="federate")
     for moment, program in enumerate(PROGRAMS.values(), start=1):
         started.wait(lambda moment=moment: rounds(out) >= moment or None, within=600)
         os.kill(started.wait(lambda program=program: those(started, program) or None, within=300)[0], signal.SIGKILL)
