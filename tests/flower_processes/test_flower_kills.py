@@ -153,7 +153,8 @@ def test_no_budget_is_lost_or_spent_twice(
         paths = [folder / node / "ledger.sqlite" for folder in (out, twin)]
         spent = [[(one.epsilon, one.delta, one.labels) for one in read_labelers(path)] for path in paths]
         entries = [[(one.epsilon, one.mechanism, one.labels) for one in read_entries(path)] for path in paths]
-        assert spent[0] == spent[1] and entries[0] == entries[1] and len(entries[0]) == 10
+        assert spent[0] == spent[1] and entries[0] == entries[1]
+        assert sum(labels for *_, labels in entries[0]) == 30  # each record in one round; a round may miss a node's
     assert main(["federate", str(out / "server"), "--nodes", str(out), "--on", "in-process", *how]) == 0
     again = json.loads(capsys.readouterr().out)
     assert json.loads(said[said.index("{") : said.rindex("}") + 1])["estimate"] == again["estimate"]
