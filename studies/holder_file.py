@@ -17,15 +17,18 @@ if TYPE_CHECKING:  # a command's --help need not wait for numpy
 FORMATS = """\
 FILE is CSV, TSV, JSONL or Parquet, as it is or as gz or zst. Columns are guessed by their names, and the guess is
 shown: who answered (labeler, worker, judge, ...), two items (item_a item_b, model_a model_b, left right, home away,
-...) and the winner: item_a or item_b, left or right and the like, the name of one of them, a tie (tie, draw, same,
-both_bad, ...), or nothing where the answer is missing. Numbers and other codes mean what --winner-coding says: 1/0 that
-1 is a win of the first item and 0 one of the second, 1/0/-1 that 0 is a tie, likewise 0/1, 1/2, H/D/A, ... Or who lost
-and who won (loser winner, bottom_item top_item, rejected chosen). Answers of one labeler about one pair are one label,
-unless a question tells them apart (question, question_id, prompt, turn, ...). Items and the order of lines are public:
-a file sorted by answers tells them. With --labeler none a row is known by its place: add new ones at the end."""
+...; --pair where both stand in one cell with a comma between) and the winner: item_a or item_b, left or right and the
+like, the name of one of them, a tie (tie, draw, same, both_bad, ...), or nothing where the answer is missing. Numbers
+and other codes mean what --winner-coding says: 1/0 that 1 is a win of the first item and 0 one of the second, 1/0/-1
+that 0 is a tie, likewise 0/1, 1/2, H/D/A, ... Or how often each won (home_wins away_wins, ...; --wins): each win is a
+label. Or who lost and who won (loser winner, bottom_item top_item, rejected chosen); what stands inside a value of
+JSONL is named with points, as summaries.0.text. Answers of one labeler about one pair are one label, unless a question
+tells them apart (question, question_id, prompt, turn, ...). Items and the order of lines are public: a file sorted by
+answers tells them. With --labeler none a row is known by its place: add new ones at the end. halftruth data check FILE
+says what is awkward about a file, and runs nothing."""
 
 COLUMN_FLAGS = (
-    *("labeler", "item_a", "item_b", "winner", "winner_coding", "loser", "question"),
+    *("labeler", "item_a", "item_b", "pair", "winner", "winner_coding", "wins", "loser", "question", "unnamed"),
     *("features", "features_columns"),
 )
 
@@ -36,11 +39,17 @@ def add_column_arguments(parser: argparse.ArgumentParser, features: bool = True)
     group.add_argument("--labeler", metavar="NAME", help="who answered; none: every row is somebody else's")
     group.add_argument("--item-a", metavar="NAME", help="the first item of a pair")
     group.add_argument("--item-b", metavar="NAME", help="the second item of a pair")
+    group.add_argument("--pair", metavar="NAME", help="both items in one cell, with a comma between")
     group.add_argument("--winner", metavar="NAME", help="what was answered")
     coding = "what that column holds: names, sides, or codes: FIRST/SECOND or FIRST/TIE/SECOND, such as 1/0/-1"
     group.add_argument("--winner-coding", metavar="CODING", help=coding)
+    group.add_argument(
+        "--wins", metavar="NAMES", help="how often the first item won, and the second: A,B, or with ties A,B,T"
+    )
     group.add_argument("--loser", metavar="NAME", help="the item that lost; --winner then names the one that won")
     group.add_argument("--question", metavar="NAMES", help="what was asked, NAME or NAME,NAME; none: always the same")
+    left_out = "rows without one of their items: refuse (default), or drop-public where it is no secret which they are"
+    group.add_argument("--unnamed", metavar="WHAT", help=left_out)
     if not features:
         parser.set_defaults(features=None, features_columns=None)
         return
@@ -81,7 +90,8 @@ def wanted(args: argparse.Namespace) -> "Wanted":
 
     questions = () if args.question == NONE else _names(args.question)
     named = (args.labeler, args.item_a, args.item_b, args.winner, args.loser)
-    return Wanted(*named, questions, coding=args.winner_coding)
+    wins = _names(args.wins)
+    return Wanted(*named, questions, coding=args.winner_coding, both=args.pair, wins=wins, unnamed=args.unnamed)
 
 
 def wanted_ranking(args: argparse.Namespace) -> "RankingWanted":
@@ -89,8 +99,10 @@ def wanted_ranking(args: argparse.Namespace) -> "RankingWanted":
     from client.sources.columns import NONE
     from client.sources.ranking_columns import RankingWanted
 
-    if (args.item_a, args.item_b, args.winner, args.loser, args.winner_coding) != (None,) * 5:
-        raise StudyError("--item-a, --item-b, --winner, --loser, --winner-coding: a file of rankings has none of them")
+    of_pairs = ("item_a", "item_b", "pair", "winner", "winner_coding", "wins", "loser", "unnamed")
+    if any(getattr(args, name) is not None for name in of_pairs):
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in of_pairs)
+        raise StudyError(f"{flags}: a file of rankings has none of them")
     questions = () if args.question == NONE else _names(args.question)
     named = (args.labeler, _names(args.items), args.rank, args.best, args.worst)
     return RankingWanted(args.ranking, *named, questions, args.unranked)
@@ -156,6 +168,8 @@ def tell(table: "Table", wanted: "Wanted | RankingWanted", private: bool = True)
     if table.dropped:
         what = "that compare an item with itself" if pairs else "of less than two items"
         print(f"Left out: {counted(table.dropped, 'row')} {what}", file=sys.stderr)
+    if table.unnamed:
+        print(f"Left out: {counted(table.unnamed, 'row')} without one of two items", file=sys.stderr)
     if not private:
         return
     counts = table.private_counts()

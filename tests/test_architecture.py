@@ -182,7 +182,7 @@ def test_the_protocol_stands_on_few_packages() -> None:
         ("ray", r"(deploy(/flower_private)?|studies/flower)/\w+\.py"),
         ("numba", r"(server|studies)/.*"),
         ("sqlite3", r"(client|server)/.*"),
-        ("pyarrow", r"client/sources/reading\.py|studies/.*"),
+        ("pyarrow", r"client/sources/parquet\.py|studies/.*"),
         ("pickle", r"$"),
     ],
 )

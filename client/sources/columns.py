@@ -4,33 +4,27 @@ What is guessed is shown to the holder. Where two guesses are possible there is 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from client.sources.column_names import LABELERS, LOSERS, PAIRS, QUESTIONS, TIE_COUNTS, WINNERS, WINS, plain
 from client.sources.outcomes import codes
 from client.sources.reading import SourceError
 
 NONE = "none"  # what a holder says where there is no such column
-
-LABELERS = (
-    *("labeler", "labeler_id", "labeller", "labeller_id", "worker", "worker_id", "judge", "judge_id", "assessor"),
-    *("assessor_id", "annotator", "annotator_id", "rater", "rater_id", "respondent", "respondent_id", "voter"),
-    *("voter_id", "user", "user_id", "farmer", "farmer_id"),
-)
-PAIRS = (
-    *(("item_a", "item_b"), ("item_1", "item_2"), ("model_a", "model_b"), ("model_x", "model_y"), ("left", "right")),
-    *(("home", "away"), ("option_a", "option_b")),
-)
-WINNERS = ("winner", "result", "outcome", "preference", "choice")
-LOSERS = {"loser": "winner", "bottom_item": "top_item", "rejected": "chosen"}
-QUESTIONS = ("question", "question_id", "prompt", "prompt_id", "turn", "criterion")
+REFUSE, DROP = "refuse", "drop-public"  # what a row without one of its items does
+UNNAMED = (REFUSE, DROP)
+IN_CELL = ("first", "second")  # sides of a pair that stands in one cell
 
 
 @dataclass(frozen=True)
 class Wanted:
     """What a holder says of the columns; None leaves a guess. `labeler` NONE: every row is a labeler of its own.
 
-    `loser` says that `winner` names the other item of the pair. `questions` () asks one question in all rows. `row`
+    `loser` says that `winner` names the other item of the pair. `both` names the column that holds both items of a
+    pair, with a comma between. `wins` names columns of counts: how often the first item won, the second, and perhaps
+    how often neither; each of them is a label of its own. `unnamed` DROP leaves out rows without one of their items,
+    and says that it is no secret which rows these are. `questions` () asks one question in all rows. `row`
     names the column of global row numbers, where a split wrote one. `coding` declares what the winner's field holds
     (`client.sources.outcomes.CODINGS`): numbers and other codes have no meaning without it.
     """
@@ -43,38 +37,72 @@ class Wanted:
     questions: tuple[str, ...] | None = None
     row: str | None = None
     coding: str | None = None
+    both: str | None = None
+    wins: tuple[str, ...] | None = None
+    unnamed: str | None = None
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of one file. With a `loser`, `winner` and `loser` are the two items and there is no `pair`."""
+    """The columns of one file. With a `loser`, `winner` and `loser` are the two items and there is no `pair`.
+
+    There is no `pair` either where `both` items stand in one cell, and no `winner` where `wins` are counted.
+    """
 
     labeler: str | None
     pair: tuple[str, str] | None
-    winner: str
+    winner: str | None
     loser: str | None
     questions: tuple[str, ...]
     row: str | None
     coding: str | None = None
+    both: str | None = None
+    wins: tuple[str, ...] = ()
+    unnamed: str = REFUSE
+
+    @property
+    def sides(self) -> tuple[str, str] | None:
+        """What the two items of a row are called; None where a row names its winner and its loser."""
+        return IN_CELL if self.both is not None else self.pair
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The columns that name items."""
+        found = self.pair or ((self.both,) if self.both is not None else (self.loser, self.winner))
+        return tuple(name for name in found if name is not None)
+
+    def named(self) -> tuple[str, ...]:
+        """Every column that is read."""
+        found = (self.labeler, *self.items, self.winner, *self.wins, *self.questions, self.row)
+        return tuple(dict.fromkeys(name for name in found if name is not None))
 
     def describe(self, wanted: Wanted) -> str:
         """One line for the holder's terminal: what is read as what, and what of it was guessed."""
-        pair = (self.loser, self.winner) if self.pair is None else self.pair
-        items = wanted.item_a or wanted.loser
-        parts = [
-            ("labeler", [self.labeler or "none, every row is one"], wanted.labeler),
-            ("items" if self.pair else "loser and winner", pair, items),
-            *([("winner", [self.winner], wanted.winner), *self._declared()] if self.pair else []),
-            ("question", self.questions or ["the same in all rows"], wanted.questions),
-        ]
-        return "; ".join(f"{what}: {', '.join(map(str, names))}{guessed(said)}" for what, names, said in parts)
+        return "; ".join(f"{what}: {', '.join(names)}{guessed(said)}" for what, names, said in self.parts(wanted))
 
-    def _declared(self) -> list[tuple[str, list[str], str]]:
+    def parts(self, wanted: Wanted) -> list[tuple[str, list[str], object]]:
+        """What is read, from which columns, and what the holder said of it, None where it was guessed."""
+        items = wanted.item_a or wanted.loser or wanted.both
+        what = "loser and winner" if self.sides is None else "items" if self.both is None else "both items"
+        answers: list[tuple[str, list[str], object]] = []
+        if self.winner is not None and self.sides is not None:
+            answers.append(("winner", [self.winner], wanted.winner))
+        if self.wins:
+            answers.append(("wins", list(self.wins), wanted.wins))
+        return [
+            ("labeler", [self.labeler or "none, every row is one"], wanted.labeler),
+            (what, list(self.items), items),
+            *answers,
+            *self._declared(),
+            ("question", list(self.questions) or ["the same in all rows"], wanted.questions),
+        ]
+
+    def _declared(self) -> list[tuple[str, list[str], object]]:
         """What was declared of the winner's field, in words."""
-        if self.coding is None or self.pair is None:
+        if self.coding is None or self.sides is None:
             return []
         known = codes(self.coding)
-        sides = (*self.pair, "a tie")
+        sides = (*self.sides, "a tie")
         said = [self.coding] if known is None else [f"{code} is {sides[meant]}" for code, meant in known.items()]
         return [("coding", said, self.coding)]
 
@@ -89,18 +117,33 @@ def choose(path: Path, names: tuple[str, ...], wanted: Wanted) -> Columns:
     questions = wanted.questions
     if questions is None:
         questions = tuple(name for name in names if plain(name) in QUESTIONS)
-    pair, winner, loser = _comparison(header, wanted)
+    found = _comparison(header, wanted)
     labeler = wanted.labeler or find_labeler(header)
     if wanted.coding is not None:
         codes(wanted.coding)
-        if loser is not None:
-            raise SourceError("--winner-coding: expected none where a column names the loser")
-    columns = Columns(None if labeler == NONE else labeler, pair, winner, loser, questions, wanted.row, wanted.coding)
-    used = [columns.labeler, *(pair or ()), winner, loser, *questions, wanted.row]
+        if found.loser is not None or found.wins:
+            raise SourceError("--winner-coding: expected none where a column names the loser, or counts wins")
+    columns = Columns(
+        None if labeler == NONE else labeler,
+        *(found.pair, found.winner, found.loser, questions, wanted.row, wanted.coding, found.both, found.wins),
+        unnamed=wanted.unnamed or REFUSE,
+    )
+    _check(header, columns)
+    return columns
+
+
+def _check(header: "Header", columns: Columns) -> None:
+    if columns.unnamed not in UNNAMED:
+        raise SourceError(f"--unnamed: expected one of {', '.join(UNNAMED)}, got {columns.unnamed!r}")
+    if columns.wins and not 2 <= len(columns.wins) <= 3:
+        raise SourceError(
+            "--wins: expected the wins of the first item, of the second, and perhaps ties, as A,B or A,B,T"
+        )
+    items = columns.items if columns.sides else (columns.loser,)
+    used = (columns.labeler, *items, columns.winner, *columns.wins, *columns.questions, columns.row)
     found = [header.one(name) for name in used if name is not None]
     if len(set(found)) != len(found):
         raise header.error("different columns for labeler, items, winner and question", f"{', '.join(found)} from the")
-    return columns
 
 
 @dataclass(frozen=True)
@@ -134,44 +177,72 @@ def find_labeler(header: Header) -> str:
     return found[0]
 
 
-def _comparison(header: Header, wanted: Wanted) -> tuple[tuple[str, str] | None, str, str | None]:
-    """The pair of items and the winner, or no pair, winner and loser."""
+@dataclass(frozen=True)
+class _Way:
+    """One way to read comparisons from columns."""
+
+    pair: tuple[str, str] | None = None
+    winner: str | None = None
+    loser: str | None = None
+    both: str | None = None
+    wins: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        items = self.pair or tuple(name for name in (self.loser, self.both) if name)
+        return f"{' and '.join(items)} with {self.winner or ' and '.join(self.wins)}"
+
+
+def _comparison(header: Header, wanted: Wanted) -> _Way:
+    """The columns of items and of what was answered: as they are named, else the only ones that are known by name."""
+    _check_wanted(wanted)
     if wanted.loser is not None:
-        if wanted.winner is None or wanted.item_a is not None or wanted.item_b is not None:
-            raise SourceError("--loser: expected --winner with it, and neither --item-a nor --item-b")
-        return None, wanted.winner, wanted.loser
-    if (wanted.item_a is None) != (wanted.item_b is None):
-        raise SourceError("--item-a, --item-b: expected both or neither, got one")
+        return _Way(winner=wanted.winner, loser=wanted.loser)
+    known = [_Way((a, b)) for one, other in PAIRS for a in header.known([one]) for b in header.known([other])]
     if wanted.item_a is not None and wanted.item_b is not None:
-        pairs = [(wanted.item_a, wanted.item_b)]
-    else:
-        pairs = [(a, b) for one, other in PAIRS for a in header.known([one]) for b in header.known([other])]
-    winners = header.known(WINNERS) if wanted.winner is None else [wanted.winner]
-    found: list[tuple[tuple[str, str] | None, str, str | None]]
-    found = [(pair, winner, None) for pair in pairs for winner in winners]
-    if wanted.item_a is None:
+        known = [_Way((wanted.item_a, wanted.item_b))]
+    if wanted.both is not None:
+        known = [_Way(both=wanted.both)]
+    winners = [wanted.winner] if wanted.winner is not None else [] if wanted.wins else header.known(WINNERS)
+    counts = [wanted.wins] if wanted.wins else [] if wanted.winner is not None else _counts(header)
+    found = [replace(way, winner=winner) for way in known for winner in winners]
+    found += [replace(way, wins=wins) for way in known for wins in counts]
+    if wanted.item_a is None and wanted.both is None and not wanted.wins:
         ends = [
             (lost, won)
             for one, other in LOSERS.items()
             for lost in header.known([one])
             for won in header.known([other])
         ]
-        found += [(None, won, lost) for lost, won in ends if wanted.winner in (None, won)]
+        found += [_Way(winner=won, loser=lost) for lost, won in ends if wanted.winner in (None, won)]
     if len(found) != 1:
         error = header.error(f"two columns of items and one that says who won{_several(found)}")
         raise error if found else NoComparison(str(error))
     return found[0]
 
 
-def _several(found: Iterable[tuple[tuple[str, str] | None, str, str | None]]) -> str:
-    ways = [f"{' and '.join(pair or (str(loser),))} with {winner}" for pair, winner, loser in found]
-    flags = "--item-a, --item-b, --winner; or --loser, --winner"
-    return f", not {' or '.join(ways)} ({flags})" if ways else f" ({flags})"
+def _check_wanted(wanted: Wanted) -> None:
+    """Raise SourceError for names that exclude each other."""
+    pair = (wanted.item_a, wanted.item_b)
+    if wanted.loser is not None and (wanted.winner is None or pair != (None, None)):
+        raise SourceError("--loser: expected --winner with it, and neither --item-a nor --item-b")
+    if (wanted.item_a is None) != (wanted.item_b is None):
+        raise SourceError("--item-a, --item-b: expected both or neither, got one")
+    if wanted.both is not None and (wanted.loser is not None or pair != (None, None)):
+        raise SourceError("--pair: expected neither --item-a, --item-b nor --loser with the column of both items")
+    if wanted.wins and (wanted.winner is not None or wanted.loser is not None):
+        raise SourceError("--wins: expected neither --winner nor --loser with columns of counts")
 
 
-def plain(name: str) -> str:
-    """A name as tables of names spell it: lower case, words joined by underscores."""
-    return name.lower().replace(" ", "_").replace(".", "_").replace("-", "_")
+def _counts(header: Header) -> list[tuple[str, ...]]:
+    """Columns that count wins, and the one that counts ties beside them."""
+    ties = header.known(TIE_COUNTS)
+    return [(a, b, *ties) for one, other in WINS for a in header.known([one]) for b in header.known([other])]
+
+
+def _several(found: Iterable[_Way]) -> str:
+    flags = "--item-a, --item-b, or --pair; --winner, or --wins; or --loser, --winner"
+    ways = " or ".join(map(str, found))
+    return f", not {ways} ({flags})" if ways else f" ({flags})"
 
 
 def guessed(said: object) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from client.sources.reading import Records, SourceError, read_records
+from client.sources.reading import Records, SourceError, name_of, read_records
 
 IDS = ("id", "item", "item_id", "name", "model")
 ZIP = b"PK\x03\x04"
@@ -66,6 +66,7 @@ def _table(records: Records, columns: Sequence[str] | None) -> ItemFeatures:
             known = ", ".join(records.names)
             raise SourceError(f"{records.path}, header: expected one column {name!r}, got the columns {known}")
     items = []
+    records.load((ids[0], *chosen))
     for index, item in enumerate(records.column(ids[0])):
         if item is None:
             raise SourceError(f"{records.where(index)}, field {ids[0]}: expected a name, got an empty field")
@@ -92,7 +93,10 @@ def _archive(path: Path) -> ItemFeatures:
     if len(items) != len(values) or not values.size:
         raise SourceError(f"{path}: expected as many names as rows of features, got {items.shape} and {values.shape}")
     names = tuple(str(place) for place in range(values.shape[1]))
-    return ItemFeatures(path, tuple(items.tolist()), names, values.astype(np.float64))
+    try:
+        return ItemFeatures(path, tuple(map(name_of, items.tolist())), names, values.astype(np.float64))
+    except UnicodeEncodeError:
+        raise SourceError(f"{path}: expected names that are text, got half a character") from None
 
 
 def _places(found: ItemFeatures, columns: Sequence[str]) -> list[int]:

@@ -3,9 +3,7 @@
 Errors name file, line, field, expected and got; they are for the holder's own terminal.
 """
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,24 +11,15 @@ from numpy.typing import NDArray
 
 from client.labels import Labels
 from client.sources.columns import Columns, Wanted, choose
+from client.sources.comparisons import Comparisons, comparisons, filled, whose
 from client.sources.item_features import ItemFeatures
-from client.sources.outcomes import MISSING, SECOND, in_order, outcomes
+from client.sources.outcomes import MISSING
 from client.sources.reading import Records, SourceError, read_records
 from client.sources.table import Table, label_identity
 from protocol.study import MOST
 
 EVERY_ROW = Wanted()
 ITEM = "item"  # the column of a public list of items
-
-
-@dataclass(frozen=True, eq=False)
-class _Comparisons:
-    """Usable records: their places in the file, two different items each in the order of names, and the outcome."""
-
-    places: Sequence[int]
-    first: Sequence[str]
-    second: Sequence[str]
-    outcome: NDArray[np.uint8]
 
 
 def read_table(
@@ -49,12 +38,11 @@ def read_table(
     """
     records = read_records(path) if records is None else records
     columns = choose(path, records.names, wanted)
-    found = _comparisons(records, columns)
+    found = comparisons(records, columns)
     if not len(found.places):
         raise SourceError(f"{path}: expected at least one comparison of two items, got none")
-    owners, questions = _owners(records, columns, found.places), _questions(records, columns, found.places)
-    asked = list(zip(owners, found.first, found.second, questions, strict=True))
-    identities = tuple(label_identity(*who) for who in asked)
+    owners, questions = whose(records, columns, found)
+    identities = tuple(map(label_identity, owners, found.first, found.second, questions))
     names = _items(found, items, records)
     number, person = _numbers(names), _numbers(labelers := tuple(sorted(set(owners))))
     sides = [np.fromiter(map(number.__getitem__, side), np.int32, len(side)) for side in (found.first, found.second)]
@@ -65,13 +53,14 @@ def read_table(
         public=public,
         columns=columns,
         items=names,
-        rows_held=_rows(records, columns, found.places),
+        rows_held=_rows(records, columns, found),
         pairs=np.stack(sides, axis=1),
-        dropped=len(records) - len(found.places),
+        dropped=found.same,
+        unnamed=found.unnamed,
         features=None if features is None else features.of(names),
         feature_names=() if features is None else features.columns,
         labelers=labelers,
-        questions=questions,
+        questions=tuple(questions),
         owners=np.fromiter(map(person.__getitem__, owners), np.int64, len(owners)),
         values=Labels(values),
         missing=Labels(missing),
@@ -86,69 +75,21 @@ def read_items(path: Path) -> tuple[str, ...]:
     records = read_records(path)
     if records.names.count(ITEM) != 1:
         raise SourceError(f"{path}, header: expected one column {ITEM!r}, got the columns {', '.join(records.names)}")
-    names = _filled(records, ITEM)
+    names = filled(records, ITEM)
     if len(set(names)) != len(names):
         index = next(i for i, name in enumerate(names) if name in names[:i])
         raise SourceError(f"{records.where(index)}, field {ITEM}: expected different names, got {names[index]!r} again")
     return tuple(names)
 
 
-def _comparisons(records: Records, columns: Columns) -> _Comparisons:
-    if columns.pair is None:
-        assert columns.loser is not None
-        losers, winners = _filled(records, columns.loser), _filled(records, columns.winner)
-        places, first, second = _different(losers, winners)
-        return _Comparisons(places, *in_order(first, second, np.full(len(places), SECOND, dtype=np.uint8)))
-    places, first, second = _different(*(_filled(records, name) for name in columns.pair))
-    found = outcomes(records, columns.winner, columns.coding, places, columns.pair, (first, second))
-    return _Comparisons(places, *in_order(first, second, found))
-
-
-def _different(one: Sequence[str], other: Sequence[str]) -> tuple[list[int], list[str], list[str]]:
-    """Places of records about two different items, and these items."""
-    places = [place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
-    return places, [one[place] for place in places], [other[place] for place in places]
-
-
-def _filled(records: Records, name: str) -> list[str]:
-    """A column of names, none of them empty."""
-    values = records.column(name)
-    named = [value for value in values if value is not None]
-    if len(named) < len(values):
-        where = records.where(values.index(None))
-        raise SourceError(f"{where}, field {name}: expected a name, got an empty field")
-    return named
-
-
-def _owners(records: Records, columns: Columns, places: Sequence[int]) -> list[str]:
-    """Who answered; without a column every record is a labeler of its own, named by its place."""
-    if columns.labeler is None:
-        return [f"row {place}" for place in places]
-    names = _filled(records, columns.labeler)
-    return [names[place] for place in places]
-
-
-def _questions(records: Records, columns: Columns, places: Sequence[int]) -> tuple[str, ...]:
-    """What was asked: the text of one column, a JSON list of several, "" of none.
-
-    Several stand in the order of their names: in that of the file or the flag, another order would name a label anew.
-    """
-    texts = [[text or "" for text in records.column(name)] for name in sorted(columns.questions)]
-    if not texts:
-        return ("",) * len(places)
-    if len(texts) == 1:
-        return tuple(texts[0][place] for place in places)
-    return tuple(json.dumps([text[place] for text in texts], ensure_ascii=False) for place in places)
-
-
-def _rows(records: Records, columns: Columns, places: Sequence[int]) -> NDArray[np.int64]:
+def _rows(records: Records, columns: Columns, found: Comparisons) -> NDArray[np.int64]:
     """Global row numbers: in the order of the file, or those of its column."""
     if columns.row is None:
-        return np.arange(len(places))
-    if len(places) != len(records):
-        raise SourceError(f"{records.path}: expected no line about one item only beside numbered rows")
+        return np.arange(len(found.places))
+    if found.same or found.unnamed or columns.wins:
+        raise SourceError(f"{records.path}: expected one comparison of two items in every line beside numbered rows")
     rows: list[int] = []
-    for place, text in enumerate(_filled(records, columns.row)):
+    for place, text in enumerate(filled(records, columns.row)):
         number = int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else -1
         if not (rows[-1] if rows else -1) < number <= MOST:
             where = f"{records.where(place)}, field {columns.row}"
@@ -157,7 +98,7 @@ def _rows(records: Records, columns: Columns, places: Sequence[int]) -> NDArray[
     return np.array(rows, dtype=np.int64)
 
 
-def _items(found: _Comparisons, items: tuple[str, ...] | None, records: Records) -> tuple[str, ...]:
+def _items(found: Comparisons, items: tuple[str, ...] | None, records: Records) -> tuple[str, ...]:
     used = {*found.first, *found.second}
     if items is None:
         return tuple(sorted(used))

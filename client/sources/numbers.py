@@ -1,14 +1,17 @@
 """Cells of a holder's file as numbers, read strictly. What a cell held is in an error for the holder's own terminal."""
 
+import math
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from client.sources.reading import Records, SourceError, Texts
+from client.sources.reading import Records, Sink, SourceError, Texts, Unfit, name_of, text_of
 
 Floats = NDArray[np.float64]
 
@@ -54,23 +57,46 @@ class Scales:
 
 
 def numbers(records: Records, name: str) -> Floats:
-    """One column, shape (records,): NaN exactly where a cell is empty.
+    """One column, shape (records,): see `number_columns`."""
+    return number_columns(records, (name,))[0]
+
+
+def number_columns(records: Records, names: Sequence[str]) -> list[Floats]:
+    """Columns, each of shape (records,), in one pass over the file: NaN exactly where a cell is empty.
 
     "NAME=TEXT", where no column has that name, is 1 where the cell of NAME is TEXT and 0 where it is another text.
     Raises SourceError with file, line, column and value for a cell that is no plain decimal number, or beyond 1e100.
     """
-    if _is_text(records, name):
+    found = {name: array("d") for name in dict.fromkeys(names)}
+    plain = {name: _number_sink(found[name]) for name in found if not _is_text(records, name)}
+    records.scan(plain, numeric=True, word="column")
+    for name in found.keys() - plain.keys():
         column, _, text = name.partition("=")
-        return np.array([np.nan if cell is None else float(cell == text) for cell in records.column(column)])
-    cells = records.column(name, numeric=True)
-    found = np.full(len(cells), np.nan)
-    for place, cell in enumerate(cells):
-        if cell is not None:
-            value = float(cell) if _NUMBER.fullmatch(cell) else np.inf
-            if not abs(value) <= LARGEST:
-                raise SourceError(_misread(records, place, name, cell))
-            found[place] = value
-    return found
+        records.scan({column: _text_sink(found[name], name_of(text))}, word="column")
+    return [np.array(found[name]) for name in names]
+
+
+def number_of(cell: Any) -> float:
+    """A raw cell as a number; NaN where it is empty. Raises Unfit for another text, and for a number beyond 1e100."""
+    text = cell.strip() if isinstance(cell, str) else text_of(cell)
+    if not text:
+        return math.nan
+    value = float(text) if _NUMBER.fullmatch(text) else math.inf
+    if not abs(value) <= LARGEST:
+        raise Unfit(_misread(text))
+    return value
+
+
+def _number_sink(found: "array[float]") -> Sink:
+    return lambda cell: found.append(number_of(cell))
+
+
+def _text_sink(found: "array[float]", wanted: str) -> Sink:
+    def add(cell: Any) -> None:
+        text = text_of(cell)
+        found.append(math.nan if text is None else float(text == wanted))
+
+    return add
 
 
 def absent_texts(records: Records, wanted: Iterable[str]) -> Iterator[tuple[str, int]]:
@@ -104,9 +130,9 @@ def missing_columns(records: Records, wanted: Iterator[str]) -> list[str]:
     return [name for name in wanted if records.names.count(column_of(records, name)) != 1]
 
 
-def _misread(records: Records, place: int, name: str, cell: str) -> str:
+def _misread(cell: str) -> str:
     shown = cell if len(cell) <= LONGEST_SHOWN else cell[:LONGEST_SHOWN] + "..."
     hint = next((hint for pattern, hint in _HINTS.items() if re.fullmatch(pattern, cell)), "")
     if _NUMBER.fullmatch(cell):
         hint = f"of at most {LARGEST:g} in size: scale it"
-    return f"{records.where(place)}, column {name}: expected a number{f' {hint}' if hint else ''}, got {shown!r}"
+    return f"expected a number{f' {hint}' if hint else ''}, got {shown!r}"

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from client.sources.reading import Records, SourceError
+from client.sources.reading import Records, SourceError, Texts
 
-FIRST, SECOND, TIE, MISSING = 0, 1, 2, 3
+FIRST, SECOND, TIE, MISSING, UNKNOWN = 0, 1, 2, 3, 4
 TIES = ("tie", "draw", "same", "equal", "both", "neither", "both_bad", "bothbad", "tie (bothbad)", "tie (inconsistent)")
 WORDS = {
     **dict.fromkeys(("item_a", "a", "model_a", "model_x", "left", "home", "first"), FIRST),
@@ -53,9 +53,23 @@ def outcomes(
     item's column; numbers mean nothing. A text that is the name of any item means that item only, never a word: items
     are public. Raises SourceError for the first text without a meaning.
     """
+    texts = records.column(field)
+    values = meanings(texts, coding, rows, sides, pairs)
+    for index in np.flatnonzero(values == UNKNOWN)[:1].tolist():
+        words, named = _vocabulary(coding, sides)
+        items = (pairs[0][index], pairs[1][index]) if named else ()
+        expected = ", ".join(map(repr, [*_examples(coding, words), *items]))
+        where = f"{records.where(rows[index])}, field {field}"
+        raise SourceError(f"{where}: expected one of {expected}, got {texts[rows[index]]!r}. {CODINGS}")
+    return values
+
+
+def meanings(
+    texts: Texts, coding: str | None, rows: Sequence[int], sides: tuple[str, str], pairs: tuple[Names, Names]
+) -> NDArray[np.uint8]:
+    """The same with UNKNOWN for a text without a meaning."""
     words, named = _vocabulary(coding, sides)
     items = {*pairs[0], *pairs[1]} if named else set()
-    texts = records.column(field)
     values = np.empty(len(rows), dtype=np.uint8)
     for index, (row, first, second) in enumerate(zip(rows, *pairs, strict=True)):
         text = texts[row]
@@ -65,11 +79,7 @@ def outcomes(
             found = FIRST if text == first else SECOND if text == second else None
         else:
             found = _meaning(words, text)
-        if found is None:
-            expected = ", ".join(map(repr, [*_examples(coding, words), *((first, second) if named else ())]))
-            where = f"{records.where(row)}, field {field}"
-            raise SourceError(f"{where}: expected one of {expected}, got {text!r}. {CODINGS}")
-        values[index] = found
+        values[index] = UNKNOWN if found is None else found
     return values
 
 
@@ -91,9 +101,9 @@ def in_order(first: Names, second: Names, outcome: NDArray[np.uint8]) -> tuple[l
     >>> in_order(["x", "y"], ["y", "x"], np.array([FIRST, FIRST], np.uint8))
     (['x', 'x'], ['y', 'y'], array([0, 1], dtype=uint8))
     """
-    both = list(zip(first, second, strict=True))
-    turned = np.fromiter((b < a for a, b in both), np.bool_, len(both)) & (outcome < TIE)
-    return [min(pair) for pair in both], [max(pair) for pair in both], outcome ^ turned
+    turned = np.fromiter((b < a for a, b in zip(first, second, strict=True)), np.bool_, len(first))
+    low, high = (list(map(pick, first, second)) for pick in (min, max))
+    return low, high, outcome ^ (turned & (outcome < TIE))
 
 
 def _vocabulary(coding: str | None, sides: tuple[str, str]) -> tuple[dict[str, int], bool]:

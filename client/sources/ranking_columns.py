@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.sources.columns import NONE, PAIRS, QUESTIONS, Header, find_labeler, guessed, plain
+from client.sources.column_names import PAIRS, QUESTIONS, plain
+from client.sources.columns import NONE, Header, find_labeler, guessed
 from client.sources.reading import SourceError
 
 LONG, WIDE, BEST_WORST = "long", "wide", "best-worst"
@@ -58,6 +59,11 @@ class RankingColumns:
     wanted: RankingWanted
     pair: None = None
     coding: None = None
+
+    def named(self) -> tuple[str, ...]:
+        """Every column that is read."""
+        found = (self.labeler, *self.items, self.rank, self.best, self.worst, *self.questions, self.wanted.row)
+        return tuple(dict.fromkeys(name for name in found if name is not None))
 
     def describe(self) -> str:
         """One line for the holder's terminal: what is read as what, and what of it was guessed."""

@@ -196,6 +196,7 @@ def _table(
         rows_held=rows,
         pairs=sets,
         dropped=dropped,
+        unnamed=0,
         features=None if features is None else features.of(names),
         feature_names=() if features is None else features.columns,
         labelers=labelers,

@@ -52,6 +52,7 @@ def read_rankings(records: Records, columns: RankingColumns) -> tuple[tuple[Rank
     Raises SourceError for the first line that does not fit.
     """
     form = columns.form
+    records.load(columns.named())
     read = _long if form == LONG else _wide if form == WIDE else _best_worst
     every = tuple(read(records, columns))
     if form == LONG and columns.wanted.unranked is None:

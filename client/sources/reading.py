@@ -1,218 +1,188 @@
 """A holder's file as columns of text: CSV, TSV, JSONL or Parquet, plain or compressed, told apart by content.
 
-Names of files say nothing: their first bytes do. Every value is text, whatever it looks like; empty cells are None.
+Names of files say nothing: their first bytes do. Every value is text, whatever it looks like; empty cells are None. The
+file is read from its disk whenever columns are asked for, and what is kept is a list of them: a file may be larger than
+memory. Long texts, such as prompts, are known by a name that begins as they do and ends with their hash.
 """
 
-import csv
-import gzip
-import io
+import hashlib
 import json
 import unicodedata
-import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from importlib import import_module
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Protocol
+
+from client.sources.containers import SourceError, Stamp, opened, packing
+from client.sources.parquet import MAGIC, Parquet
+from client.sources.text_formats import text_format
+
+__all__ = ("EMPTY", "Records", "Sink", "SourceError", "Texts", "Unfit", "name_of", "read_records", "text_of")
 
 Texts = list[str | None]
-GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
-LONGEST_FIELD = 1 << 30  # characters: a prompt may be long
-DELIMITERS = (",", "\t", ";")  # the first of those that split the header into the most columns
+Sink = Callable[[Any], None]
+LONGEST_NAME = 160  # characters: longer texts are known by a shorter name
+SHOWN, HASHED = 60, 32  # of it: characters of the text, and of its hash
+MESSAGE = ("role", "content"), ("from", "value")  # keys of a message, as conversations have them
 
 
-class SourceError(ValueError):
-    """A holder's file that cannot be used: names file, line and field, what was expected and what was got."""
+class Unfit(ValueError):
+    """A value that does not fit: what was expected, and what was got."""
 
 
-@dataclass(frozen=True, eq=False)
+class Format(Protocol):
+    """A file as records, read anew each time."""
+
+    names: tuple[str, ...]
+    unit: str
+    empty_is_text: bool
+    kind: str
+
+    def cells(self, names: Sequence[str], numeric: frozenset[str]) -> Iterator[tuple[int, Sequence[Any]]]:
+        """The line (or row) of each record, and its raw values in these columns."""
+
+
 class Records:
     """The records of a file, in order: `names` of its columns, and for each record its physical line (or row).
 
-    Values are Unicode text in form NFC without outer spaces; None where a cell is empty or null.
+    Columns that were read are kept: 8 bytes a record, and each of their different texts once.
     """
 
-    path: Path
-    names: tuple[str, ...]
-    unit: str
-    lines: Sequence[int] = field(repr=False)
-    _column: Callable[[str, bool], list[Any]] = field(repr=False)
+    def __init__(self, path: Path, form: Format, packed: str | None, stamp: Stamp) -> None:
+        self.path, self.names, self.format, self.packed = path, form.names, form, packed
+        self._stamp = stamp
+        self._lines: array[int] | None = None
+        self._kept: dict[tuple[str, bool, bool], Texts] = {}
+
+    @property
+    def lines(self) -> Sequence[int]:
+        """The line of each record, or its row. Raises SourceError for a file that cannot be read to its end."""
+        if self._lines is None:
+            self.scan({})
+        assert self._lines is not None
+        return self._lines
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def where(self, index: int) -> str:
         """The place of a record, for an error."""
-        return f"{self.path}, {self.unit} {self.lines[index]}"
+        return f"{self.path}, {self.format.unit} {self.lines[index]}"
 
-    def column(self, name: str, numeric: bool = False) -> Texts:
-        """The values of one column. Raises SourceError where a record has none, or something that is not text.
+    def scan(self, sinks: Mapping[str, Sink], numeric: bool = False, word: str = "field") -> None:
+        """Read the file once, and give each column's raw values to its sink, in order.
 
-        Floating-point numbers of Parquet are read as text only where `numeric` numbers are wanted: they are no names.
+        Raw values are text, None, truths, and what JSON nests. Floating-point numbers of Parquet are given, as text,
+        only where `numeric` numbers are wanted. Raises SourceError for a record that does not fit, with what a sink
+        said, and for a file that is no longer the one that was opened.
         """
-        clean = _Clean()
-        values = self._column(name, numeric)
+        stream, stamp = opened(self.path)
+        stream.close()
+        if stamp != self._stamp:
+            raise SourceError(f"{self.path}: expected the file as it was a moment ago: try again")
+        lines, names, receivers = array("q"), tuple(sinks), tuple(sinks.values())
+        column = 0
+        for line, values in self.format.cells(names, frozenset(names if numeric else ())):
+            try:
+                for column, value in enumerate(values):
+                    receivers[column](value)
+            except Unfit as error:
+                where = f"{self.path}, {self.format.unit} {line}"
+                raise SourceError(f"{where}, {word} {names[column]}: {error}") from None
+            lines.append(line)
+        self._lines = lines
+
+    def load(self, names: Sequence[str], numeric: bool = False, texts: Sequence[str] = ()) -> None:
+        """Read columns that are not kept yet, in one pass; see `column`."""
+        wanted = [(name, numeric, name in texts) for name in dict.fromkeys(names)]
+        found = {key: _Texts(key[2] and self.format.empty_is_text) for key in wanted if key not in self._kept}
+        if found:
+            self.scan({key[0]: sink.add for key, sink in found.items()}, numeric)
+            self._kept |= {key: sink.found for key, sink in found.items()}
+
+    def column(self, name: str, numeric: bool = False, text: bool = False) -> Texts:
+        """The values of one column: Unicode text in form NFC without outer spaces, None where a cell is empty or null.
+
+        In a column of `text` the empty one is text too, where the format tells it from a missing one: `EMPTY` names it.
+        Raises SourceError where a record has none, or something that is not text.
+        """
+        self.load((name,), numeric, (name,) if text else ())
+        return self._kept[name, numeric, text]
+
+
+class _Texts:
+    """Cleans each value once, however often it occurs, and keeps it once."""
+
+    def __init__(self, text: bool) -> None:
+        self.found: Texts = []
+        self._empty = EMPTY if text else None
+        self._names: dict[str | bool | None, str | None] = {None: None}
+        self._long: dict[str, str] = {}
+
+    def add(self, value: Any) -> None:
+        """Take the next value. Raises Unfit."""
         try:
-            return [clean[value] for value in values]
-        except (TypeError, UnicodeEncodeError):  # lists and tables, half a character: say where
-            index = next(i for i, value in enumerate(values) if not _is_text(value))
-            got = type(values[index]).__name__
-            raise SourceError(f"{self.where(index)}, field {name}: expected text or a number, got a {got}") from None
+            self.found.append(self._names[value])
+        except (KeyError, TypeError):
+            name = text_of(value) or self._empty
+            if isinstance(value, str | bool) and len(str(value)) <= LONGEST_NAME:
+                self._names[value] = name
+            elif name is not None:
+                name = self._long.setdefault(name, name)
+            self.found.append(name)
 
 
-def _is_text(value: Any) -> bool:
+def text_of(value: Any) -> str | None:
+    """A raw value as a name: `name_of` text, "true" or "false", a conversation as its JSON; None for none or an empty.
+
+    Raises Unfit for what is no text: lists, tables, and half a character, which JSON can write and no name can hold.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if _is_conversation(value):
+        value = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    if not isinstance(value, str):
+        raise Unfit(
+            f"expected text or a number, got a {type(value).__name__}: what stands in it is named as a.0 or a.text"
+        )
     try:
-        return value is None or str.encode("" if isinstance(value, bool) else value) is not None
-    except (TypeError, UnicodeEncodeError):
+        return name_of(value) or None
+    except UnicodeEncodeError:
+        raise Unfit("expected text or a number, got a str with half a character") from None
+
+
+def name_of(text: str) -> str:
+    """The name by which a text is known: in form NFC, without outer spaces, and at most `LONGEST_NAME` characters.
+
+    A longer text is known by its beginning and 128 bits of its SHA-256. The name of a name is the same.
+    Raises UnicodeEncodeError.
+
+    >>> name_of(" cafe\\u0301 "), name_of("b" * 200)[56:67], name_of(name_of("b" * 200)) == name_of("b" * 200)
+    ('café', 'bbbb... #aa', True)
+    """
+    text = unicodedata.normalize("NFC", text).strip()
+    raw = text.encode()
+    return text if len(text) <= LONGEST_NAME else _digested(" ".join(text[: 4 * SHOWN].split())[:SHOWN] + "...", raw)
+
+
+def _digested(shown: str, raw: bytes) -> str:
+    return f"{shown} #{hashlib.sha256(raw).hexdigest()[:HASHED]}"
+
+
+EMPTY = _digested("(empty)", b"")  # the name of the empty text
+
+
+def _is_conversation(value: Any) -> bool:
+    if not isinstance(value, list) or not value:
         return False
-
-
-class _Clean(dict[Any, str | None]):
-    """Cleans a value once, however often it occurs."""
-
-    def __missing__(self, value: Any) -> str | None:
-        if isinstance(value, bool):
-            value = "true" if value else "false"
-        text = unicodedata.normalize("NFC", value).strip() if value else ""
-        text.encode()  # JSON can write half a character, which no name can hold
-        return self.setdefault(value, text or None)
+    return all(isinstance(part, dict) and any(set(keys) <= set(part) for keys in MESSAGE) for part in value)
 
 
 def read_records(path: Path) -> Records:
-    """Read a whole file. Raises SourceError, and OSError where it cannot be opened."""
-    raw = _unpacked(path.read_bytes(), path)
-    if raw.startswith(PARQUET):
-        return _parquet(raw, path)
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{path}: expected UTF-8, got other bytes ({error.reason}): save it as UTF-8") from None
-    start = text.lstrip()[:1]
-    if start == "[":
-        raise SourceError(f"{path}: expected CSV, TSV, JSONL or Parquet, got a JSON array: write one object a line")
-    return _objects(text, path) if start == "{" else _delimited(text, path)
-
-
-def _unpacked(raw: bytes, path: Path) -> bytes:
-    try:
-        if raw.startswith(GZIP):
-            return gzip.decompress(raw)  # all members
-    except (OSError, EOFError, zlib.error) as error:
-        raise SourceError(f"{path}: expected a whole gzip file, got a damaged one ({error})") from None
-    return _unpacked_zstd(raw, path) if raw.startswith(ZSTD) else raw
-
-
-def _unpacked_zstd(raw: bytes, path: Path) -> bytes:
-    """All frames, by the standard library where it can (Python 3.14), else by an optional package."""
-    try:
-        try:
-            module = import_module("compression.zstd")
-            return bytes(module.decompress(raw))
-        except ModuleNotFoundError:
-            module = import_module("zstandard")
-            return _frames(module.ZstdDecompressor, raw)
-    except ModuleNotFoundError:
-        raise SourceError(
-            f"{path}: expected the package zstandard, which reads this zst file: pip install 'halftruth[zst]'"
-        ) from None
-    except (module.ZstdError, EOFError) as error:
-        raise SourceError(f"{path}: expected a whole zst file, got a damaged one ({error})") from None
-
-
-def _frames(decompressor: Callable[[], Any], raw: bytes) -> bytes:
-    """One frame after the other: the package's own reader takes the end of the bytes for the end of a frame."""
-    parts = []
-    while raw:
-        frame = decompressor().decompressobj()
-        parts.append(frame.decompress(raw))
-        if not frame.eof:
-            raise EOFError("it ends too early")
-        raw = frame.unused_data
-    return b"".join(parts)
-
-
-def _delimited(text: str, path: Path) -> Records:
-    """CSV, or TSV where the header says so. A quoted field may hold line breaks; blank lines hold no record."""
-    csv.field_size_limit(LONGEST_FIELD)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), strict=True)
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    try:
-        names = tuple(name.strip() for name in next(reader, []))
-        line = reader.line_num + 1
-        for fields in reader:
-            if fields:
-                if len(fields) != len(names):
-                    raise SourceError(f"{path}, line {line}: expected {len(names)} fields, got {len(fields)}")
-                rows.append(fields)
-                lines.append(line)
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise SourceError(f"{path}, line {reader.line_num}: expected comma-separated values, got: {error}") from None
-
-    def column(name: str, _: bool) -> list[Any]:
-        place = names.index(name)
-        return [fields[place] for fields in rows]
-
-    return Records(path, names, "line", lines, column)
-
-
-def _delimiter(text: str) -> str:
-    header = text.partition("\n")[0]
-    widths = [len(next(csv.reader([header], delimiter=delimiter), [])) for delimiter in DELIMITERS]
-    return DELIMITERS[widths.index(max(widths))]
-
-
-def _objects(text: str, path: Path) -> Records:
-    """JSONL: one object a line. Numbers keep their digits: an id beyond 2^53 is not another one."""
-    decoder = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)
-    found: list[dict[str, Any]] = []
-    lines: list[int] = []
-    for number, line in enumerate(text.split("\n"), start=1):  # no other line break ends a record
-        if not (stripped := line.strip()):
-            continue
-        try:
-            record = decoder.decode(stripped)
-        except (ValueError, RecursionError) as error:
-            said = error.msg if isinstance(error, json.JSONDecodeError) else error
-            raise SourceError(f"{path}, line {number}: expected one JSON object, got: {said}") from None
-        if not isinstance(record, dict):
-            raise SourceError(f"{path}, line {number}: expected one JSON object, got a {type(record).__name__}")
-        found.append(record)
-        lines.append(number)
-
-    def column(name: str, _: bool) -> list[Any]:
-        try:
-            return [record[name] for record in found]
-        except KeyError:
-            index = next(i for i, record in enumerate(found) if name not in record)
-            keys = ", ".join(map(repr, found[index]))
-            where = f"{path}, line {lines[index]}"
-            raise SourceError(f"{where}: expected the key {name!r}, as in the lines before, got {keys}") from None
-
-    return Records(path, tuple(found[0]), "line", lines, column)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name}, which is not JSON")
-
-
-def _parquet(raw: bytes, path: Path) -> Records:
-    import pyarrow as pa  # here and nowhere else on a client: it takes a while
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(pa.BufferReader(raw))
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{path}: expected a whole Parquet file, got a damaged one ({error})") from None
-
-    def column(name: str, numeric: bool) -> list[Any]:
-        values = table.column(name)
-        kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-        lossy = pa.types.is_floating(kind) and not numeric  # an id that became a float has lost digits
-        if lossy or pa.types.is_nested(kind):
-            raise SourceError(f"{path}, field {name}: expected text, whole numbers or true/false, got {kind}")
-        texts = values.to_pylist()
-        return texts if pa.types.is_boolean(kind) else [None if value is None else str(value) for value in texts]
-
-    return Records(path, tuple(table.column_names), "row", range(1, table.num_rows + 1), column)
+    """Open a file: its format and the names of its columns. Raises SourceError, and OSError where it does not open."""
+    stream, stamp = opened(path)
+    with stream:
+        columnar = stream.peek(len(MAGIC)).startswith(MAGIC)
+    return Records(path, Parquet(path) if columnar else text_format(path), packing(path), stamp)

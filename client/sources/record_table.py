@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from client.records import Records
 from client.sources import Facts, ProblemUnknown, reading
-from client.sources.numbers import Floats, absent_texts, filled, missing_columns, numbers
+from client.sources.numbers import Floats, absent_texts, filled, missing_columns, number_columns
 from client.sources.reading import SourceError
 from client.sources.record_columns import DROP, REFUSE, RecordColumns
 from protocol.messages import Runs, Task
@@ -151,8 +151,9 @@ def _some(held: Records, places: NDArray[np.int64]) -> Records:
 
 def _values(records: reading.Records, columns: RecordColumns) -> tuple[Floats, Floats | None, NDArray[np.int64]]:
     """Scaled features (kept, d) and responses (kept,), and the places of the records that are kept."""
-    read = [columns.scales.of(name, numbers(records, name)) for name in columns.features]
-    response = None if columns.response is None else numbers(records, columns.response)
+    found = number_columns(records, [name for name in (*columns.features, columns.response) if name is not None])
+    response = None if columns.response is None else found.pop()
+    read = [columns.scales.of(name, values) for name, values in zip(columns.features, found, strict=True)]
     kept = np.ones(len(records), dtype=np.bool_)
     for name, values in zip(columns.named(), read + ([] if response is None else [response]), strict=False):
         absent = np.isnan(values)

@@ -45,7 +45,8 @@ class Table:
     the second of the pair wins, 2 for a tie. A row whose winner is `missing` has the value 0: under a claim it is a
     label as others are, since which ones are missing would tell something. Rows of one (labeler, unordered pair,
     question) are one label: under every claim the lowest of them stands for it and the others are not sent. `public`
-    says that the user declared the labels to be no secret. `dropped` counts lines that compare an item with itself.
+    says that the user declared the labels to be no secret. `dropped` counts lines that compare an item with itself,
+    `unnamed` those left out because an item is missing.
     """
 
     path: Path
@@ -55,6 +56,7 @@ class Table:
     rows_held: NDArray[np.int64]
     pairs: NDArray[np.int32]
     dropped: int
+    unnamed: int
     features: NDArray[np.float64] | None
     feature_names: tuple[str, ...]
     labelers: tuple[str, ...] = field(repr=False)
@@ -75,7 +77,9 @@ class Table:
     def homonyms(self) -> list[str]:
         """Items whose names could be taken for answers, such as "a" or "tie", and are not."""
         columns = self.columns
-        return [] if columns.pair is None else homonyms(self.items, columns.coding, columns.pair)
+        if not isinstance(columns, Columns) or columns.sides is None or columns.winner is None:
+            return []
+        return homonyms(self.items, columns.coding, columns.sides)
 
     @cached_property
     def problem(self) -> Problem:

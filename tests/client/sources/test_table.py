@@ -141,7 +141,9 @@ HEAD = "labeler,item_a,item_b,winner\nr1,x,y,item_a\n"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "header: expected two columns of items and one that says who won"),
+        ("", "expected a header and records, got an empty file"),
+        ("\n \n", "expected a header and records, got an empty file"),
+        ("a,b\n", "header: expected two columns of items and one that says who won"),
         ("labeler,item_a,item_b,winner\nr,x,x,tie\n", "expected at least one comparison of two items"),
         ("labeler,item_a,item_b,winner\n", "expected at least one comparison"),
         ("item_a,item_b,winner\nx,y,item_a\n", "header: expected a column that says who answered .--labeler NAME"),
@@ -244,7 +246,7 @@ def test_numbered_rows_answer_by_their_numbers(tmp_path: Path, desk: Any) -> Non
         ("1.0,r,x,y,x", "line 2, field row: expected a row number"),
         ("99999999999,r,x,y,x", "line 2, field row: expected a row number"),
         (",r,x,y,x", "line 2, field row: expected a name"),
-        ("1,r,x,y,x\n2,r,z,z,z", "expected no line about one item only"),
+        ("1,r,x,y,x\n2,r,z,z,z", "expected one comparison of two items in every line"),
         ("1,r,x,w,x", "line 2: expected items of the public list, got 'w'"),
     ],
 )
