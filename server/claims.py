@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from protocol.codec import Signed
 from protocol.messages import Task
+from server.alike import Sheaf
 
 NOBODY = -1
 
@@ -34,6 +35,27 @@ class Claim:
     rows: NDArray[np.int64] = field(repr=False)
     signed: Signed
     sender: str
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Reports that are alike and fit their task, and the rows that they are about; of nobody in particular."""
+
+    rows: NDArray[np.int64] = field(repr=False)
+    sheaf: Sheaf
+
+
+def check_apart(joint: Sequence[Gathered], claims: Sequence[Claim], task: Task) -> None:
+    """Raise ValueError where a row of gathered reports is claimed twice, or a labeler of many may be."""
+    if not joint:
+        return
+    if task.groups is not None:
+        raise ValueError("expected no labelers of several rows, got groups")
+    taken = np.zeros(task.n, dtype=np.bool_)
+    for rows in (*(claim.rows for claim in claims), *(gathered.rows for gathered in joint)):
+        if taken[rows].any() or (rows[1:] <= rows[:-1]).any():
+            raise ValueError("expected a report a row, got two")
+        taken[rows] = True
 
 
 def settled(claims: Sequence[Claim], task: Task) -> tuple[list[Claim], list[Fault]]:

@@ -19,7 +19,8 @@ from protocol.grid import to_integers
 from protocol.messages import Code, Coins, Kind, Refusal, Report, Runs, Task, Ties
 from protocol.terms import law
 from protocol.trust import Trust
-from server.claims import Claim, Fault, settled
+from server.alike import Names, Sheaf, Sheaves
+from server.claims import Claim, Fault, Gathered, check_apart, settled
 from server.collect_choices import check_choices
 from server.collect_records import check_records, payload_kind, table_of
 from server.sent import MANY, Sent
@@ -43,7 +44,7 @@ class Collected:
     rows: NDArray[np.int64] = field(repr=False)
     symbols: NDArray[np.uint8] | None = field(repr=False)
     sums: NDArray[np.float64] | None = field(repr=False)
-    accepted: tuple[bytes, ...]
+    accepted: Sequence[bytes]
     coins: Coins | None
     numerics: frozenset[bytes]
     refusals: Counter[Code]
@@ -61,19 +62,21 @@ class Mail:
     """Replies as they arrived, decoded and sorted by the task they name, each with its sender ("": nobody knows).
 
     `faults` says why others do not count, by the task that they were sent for; `unread` says it of those about none.
+    `sheaves` hold the many that are alike, by task; `opened` has the same in `by_task`, one by one.
     """
 
     by_task: dict[bytes, list[tuple[Signed | Refusal, str]]]
     faults: dict[bytes, list[Fault]]
     unread: tuple[str, ...]
+    sheaves: dict[bytes, list[Sheaf]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, replies: Iterable[bytes], tasks: Collection[bytes]) -> "Mail":
         """Decode replies to any of `tasks` (ids)."""
         by_task: dict[bytes, list[tuple[Signed | Refusal, str]]] = {task: [] for task in tasks}
         faults: dict[bytes, list[Fault]] = {task: [] for task in tasks}
-        unread = []
-        for raw in replies:
+        unread, sheaves = [], Sheaves(tasks)
+        for raw in sheaves.others(replies):
             sender, asked = (raw.sender, raw.task) if isinstance(raw, Sent) else ("", b"")
             found, why = _read(raw)
             for item in found:
@@ -86,7 +89,12 @@ class Mail:
                 faults[asked] += [Fault(sender, words) for words in why]
             else:
                 unread += why
-        return cls(by_task, faults, tuple(sorted(unread)))
+        return cls(by_task, faults, tuple(sorted(unread)), {task: sheaves.of(task) for task in tasks})
+
+    def opened(self, task: bytes) -> "Mail":
+        """The same, with every reply to a task by itself."""
+        every = [*self.by_task[task], *((signed, "") for sheaf in self.sheaves[task] for signed in sheaf.opened())]
+        return replace(self, by_task=self.by_task | {task: every}, sheaves=self.sheaves | {task: []})
 
 
 def _read(raw: bytes) -> tuple[Sequence[Signed | Refusal], list[str]]:
@@ -119,14 +127,22 @@ def collect(task: Task, task_id: bytes, mail: Mail) -> Collected:
             claims.append(Claim(_check(task, asked, signed.report, wanted), signed, sender))
         except ValueError as error:
             faults.append(Fault(sender, str(error)))
+    sheaves = mail.sheaves.get(task_id, [])
+    try:
+        joint = [Gathered(_check(task, asked, sheaf.report, wanted, sheaf.rows), sheaf) for sheaf in sheaves]
+        check_apart(joint, claims, task)
+    except ValueError:  # some of them do not count: which ones, only a look at each can tell
+        return collect(task, task_id, mail.opened(task_id))
     accepted, contested = settled(claims, task)
-    merged = _merge(task, accepted, refusals, sorted([*faults, *contested]))
-    heard = any(isinstance(item, Signed) and item.report.coins is Coins.OS for item, _ in answers)
-    return replace(merged, heard_live=heard)
+    merged = _merge(task, accepted, joint, refusals, sorted([*faults, *contested]))
+    heard = [item.report for item, _ in answers if isinstance(item, Signed)] + [sheaf.report for sheaf in sheaves]
+    return replace(merged, heard_live=any(report.coins is Coins.OS for report in heard))
 
 
-def _check(task: Task, asked: Runs, report: Report, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The rows of a report that fits the task, taken by itself."""
+def _check(
+    task: Task, asked: Runs, report: Report, wanted: NDArray[np.bool_], rows: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """The rows of a report that fits the task, taken by itself; `rows` where it does not say which."""
     if report.mechanism not in task.menu:
         raise ValueError(f"mechanism {report.mechanism.name[:40]!r} with other parameters than were offered")
     expected, records = b"", task.problem.kind == "records"
@@ -141,9 +157,9 @@ def _check(task: Task, asked: Runs, report: Report, wanted: NDArray[np.bool_]) -
     if report.table != expected:
         raise ValueError("a channel that was not offered: the table's hash differs")
     named = report.rows or asked
-    if named.count > asked.count:  # before a few bytes make billions of numbers
+    if rows is None and named.count > asked.count:  # before a few bytes make billions of numbers
         raise ValueError(f"{named.count} rows where {asked.count} were asked for")
-    rows = named.numbers()
+    rows = named.numbers() if rows is None else rows
     if rows[-1] >= task.n or not wanted[rows].all():
         raise ValueError("rows that were not asked for")
     if report.groups is not None:
@@ -180,11 +196,15 @@ def _check_payload(task: Task, report: Report, rows: NDArray[np.int64], outcomes
         raise ValueError(f"a sum larger than {count} rows can have")
 
 
-def _merge(task: Task, accepted: list[Claim], refusals: Counter[Code], faults: list[Fault]) -> Collected:
-    rows = np.concatenate([claim.rows for claim in accepted]) if accepted else np.zeros(0, dtype=np.int64)
+def _merge(
+    task: Task, single: list[Claim], joint: list[Gathered], refusals: Counter[Code], faults: list[Fault]
+) -> Collected:
+    accepted = [(claim.rows, claim.signed.report) for claim in single]
+    accepted += [(gathered.rows, gathered.sheaf.report) for gathered in joint]
+    rows = np.concatenate([rows for rows, _ in accepted]) if accepted else np.zeros(0, dtype=np.int64)
     order = np.argsort(rows, kind="stable")
     symbols, sums, values = None, None, None
-    reports = [claim.signed.report for claim in accepted]
+    reports = [report for _, report in accepted]
     kind = payload_kind(task, task.menu[0]) if task.problem.kind == "records" else KINDS[task.trust]
     if accepted and kind is Kind.ROWS:
         values = np.concatenate([report.payload.values for report in reports], axis=1)
@@ -198,14 +218,14 @@ def _merge(task: Task, accepted: list[Claim], refusals: Counter[Code], faults: l
             sums += report.payload.values[:, 0]  # exact: on the task's grid, in any order
     ways = None
     if accepted and len(task.menu) > 1:
-        used = [np.full(len(one.rows), task.menu.index(one.signed.report.mechanism), np.uint8) for one in accepted]
+        used = [np.full(len(rows), task.menu.index(report.mechanism), np.uint8) for rows, report in accepted]
         ways = np.concatenate(used)[order]
     coins = {report.coins for report in reports}
     return Collected(
         rows=rows[order],
         symbols=symbols,
         sums=sums,
-        accepted=tuple(claim.signed.public_id for claim in accepted),
+        accepted=_names(single, joint),
         coins=max(coins) if coins else None,  # one addressed report is enough to void a claim
         numerics=frozenset(report.numerics for report in reports),
         refusals=refusals,
@@ -214,5 +234,11 @@ def _merge(task: Task, accepted: list[Claim], refusals: Counter[Code], faults: l
         ways=ways,
         live=Coins.OS in coins,
         values=values,
-        senders=frozenset(claim.sender for claim in accepted if claim.sender),
+        senders=frozenset(claim.sender for claim in single if claim.sender),
     )
+
+
+def _names(single: list[Claim], joint: list[Gathered]) -> Sequence[bytes]:
+    """Public ids of the reports that count, in the order of their ids, as `settled` gives single ones."""
+    reports = [claim.signed for claim in single]
+    return Names(reports, [gathered.sheaf for gathered in joint]) if joint else tuple(one.public_id for one in reports)

@@ -145,7 +145,7 @@ def released_sum(
     request = ReleaseRequest(
         task=heard.task_id,
         repetition=repetition,
-        accepted=collected.accepted,
+        accepted=tuple(collected.accepted),
         count=len(collected.rows),
         exponent=task.exponent,
         sensitivity_squared=sensitivity_squared,

@@ -1,6 +1,6 @@
 """Asking: tasks go to everyone, and what comes back is checked; whatever carries the bytes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from protocol.codec import encode_task, identity
 from protocol.counting import counted
@@ -12,7 +12,7 @@ from server.outcome import asked_rows
 from server.task_checks import check_task
 
 # Carries tasks to every client and brings back replies; of bytes, and of one message a client for a whole cell.
-Ask = Callable[[list[bytes]], list[bytes]]
+Ask = Callable[[list[bytes]], Iterable[bytes]]
 # Whether what a round brought will do, of all its tasks, given why other replies could not be read; raises RoundFailed.
 Check = Callable[[Sequence[Heard], Sequence[str]], None]
 

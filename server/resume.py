@@ -45,7 +45,7 @@ class Resumed:
         name = identity(encode_bundle(tasks))
         before = self.journal.find(name)
         if before is None:
-            self._round, self._before = (name, self.ask_nodes(tasks)), []
+            self._round, self._before = (name, list(self.ask_nodes(tasks))), []
             return self._round[1]
         self._round, self._before = None, [restored(raw) for raw in before]
         self.replayed += 1

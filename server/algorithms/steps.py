@@ -204,7 +204,7 @@ class Room:
         request = ChoiceRequest(
             task=heard.task_id,
             repetition=task.first_repetition + index,
-            accepted=collected.accepted,
+            accepted=tuple(collected.accepted),
             count=len(collected.rows),
             exponent=power,
             moved=moved,

@@ -102,7 +102,7 @@ def _remembering(ask: Ask) -> Ask:
     def remembered(tasks: list[bytes]) -> list[bytes]:
         key = b"".join(tasks)
         if key not in known:
-            known[key] = ask(tasks)
+            known[key] = list(ask(tasks))
         return known[key]
 
     return remembered
