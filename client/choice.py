@@ -1,6 +1,6 @@
 """What this client understands of a task, and the mechanisms of its menu that it may use."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -72,12 +72,16 @@ def understand(task: Task) -> None:
     _understand_menu(task)
 
 
-def choose(task: Task, policy: Policy) -> tuple[Choice, ...]:
-    """The mechanisms of the menu that this client may use, whatever its labels are, the preferred one first.
+def executable(task: Task) -> dict[Mechanism, Choice]:
+    """The mechanisms of the menu that this program knows how to execute. Raises TaskInvalid for wrong parameters."""
+    return {item: choice for item in task.menu if (choice := _executable(task, item)) is not None}
+
+
+def choose(task: Task, choices: Mapping[Mechanism, Choice], policy: Policy) -> tuple[Choice, ...]:
+    """Those of the `executable` ones that this client may use, whatever its labels are, the preferred one first.
 
     Out of several local ones each labeler uses one: `client.levels` and `client.picking` say which.
     """
-    choices = {item: choice for item in task.menu if (choice := _executable(task, item)) is not None}
     if task.trust is Trust.CLEAR:
         return (choices[NONE],) if NONE in choices else ()
     ordered = tuple(choices[item] for item in policy.order(tuple(choices)))

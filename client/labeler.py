@@ -3,32 +3,31 @@
 import logging
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
 
 from client.account import BudgetExhausted, Charge, Fresh, Symbols
-from client.choice import Choice, TaskInvalid, choose, understand
+from client.choice import Choice, TaskInvalid
 from client.choice_payloads import AskedChoices
-from client.draws import AddressedDraws, Draws, SecretDraws
+from client.draws import Draws, SecretDraws
 from client.ledger import Ledger, Part
 from client.ledger_store import LedgerUnavailable
 from client.levels import LevelExceeded, allowed
 from client.payloads import Asked
 from client.policy import Policy
-from client.record_choice import execute, understand_records
+from client.question import Question, question_of
 from client.record_payloads import AskedRecords
 from client.rows import Rows, answerable, check_groups, group_size
+from client.shared_draws import shared_draws
 from client.sources import Facts, ProblemUnknown, RecordSource, Source
-from protocol.codec import decode_task, encode_refusal, encode_reply, encode_report, identity
+from protocol.codec import encode_refusal, encode_reply, encode_report, identity
 from protocol.errors import WireError
 from protocol.messages import Code, Coins, Refusal, Report, Runs, Task
 from protocol.numerics import fingerprint
 from protocol.privacy import Unit
-from protocol.record_terms import run_of
 from protocol.store import FeatureStore
 from protocol.study import Study
-from protocol.terms import label_epsilon
 from protocol.trust import Trust
 
 MOST_VALUES = 1 << 31  # of one message
@@ -105,7 +104,7 @@ class Node:
         """Coins for one repetition of a task."""
         if self.seed is None:
             return SecretDraws()
-        return AddressedDraws(self.seed, task.n, repetition, task.round)
+        return shared_draws(self.seed, task.n, repetition, task.round)
 
 
 def answer(raw_task: bytes, node: Node) -> bytes:
@@ -123,55 +122,60 @@ def answer(raw_task: bytes, node: Node) -> bytes:
     same ties. A clear task claims nothing: rows without a winner are missing from its report, and one that knows of no
     ties (`Ties.NONE`) is refused where there are some.
     """
-    task_id = identity(raw_task)
     try:
-        return _answer(decode_task(raw_task), task_id, node)
+        return _answer(question_of(raw_task), node)
     except Exception as error:  # its text could hold a label: it is neither sent nor logged
         code = next((code for kind, code in CODES.items() if isinstance(error, kind)), Code.INTERNAL)
         if isinstance(error, _Refused):
             code = error.code
-        frame = traceback.extract_tb(error.__traceback__)[-1]
+        task_id, frame = identity(raw_task), traceback.extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} at {frame.filename}:{frame.lineno}"
         level = logging.DEBUG if isinstance(error, NotMine) else logging.WARNING
         _log.log(level, "refused task %s: %s (%s)", task_id.hex()[:12], code.name, place)
         return encode_refusal(Refusal(task_id, code))
 
 
-def _answer(task: Task, task_id: bytes, node: Node) -> bytes:
-    code = node.policy.check(task)
-    if code is not None:
-        raise _Refused(code)
-    records = task.problem.kind == "records"
-    (understand_records if records else understand)(task)
-    node.check(task)
-    if task.unit is Unit.RECORD and not records and not node.source.synthetic:
-        raise _Refused(Code.UNIT_NOT_ALLOWED)  # proved for real numbers only
-    if not node.source.synthetic and (task.first_repetition, task.repetitions) != (0, 1):
-        raise TaskInvalid("expected one repetition, number 0: a file's labels exist once")
-    choices = (execute(task),) if records else choose(task, node.policy)
-    if not choices or not all(_usable(choice, node) for choice in choices):
-        raise _Refused(Code.MECHANISM_NOT_ALLOWED)
-    rows = answerable(task, node.source)
+def _answer(question: Question, node: Node) -> bytes:
+    task, source = question.task, node.source
+    choices = _choices(question, node)
+    rows = answerable(task, source)
     if not len(rows) or len(rows) * task.repetitions > MOST_VALUES:
         raise NotMine("expected a task about at least one row of this client, and not more than a message holds")
-    check_groups(task, node.source, rows)
-    facts = node.source.facts(rows)
+    check_groups(task, source, rows)
+    facts = source.facts(rows)
     if task.trust is Trust.CENTRAL and group_size(task, facts, rows) < node.policy.least_group:
         raise _Refused(Code.GROUP_TOO_SMALL)
-    possible = allowed(task, choices, node.policy, node.source, facts, rows)
+    possible = allowed(task, choices, node.policy, source, facts, rows)
     draws = partial(node.draws, task)
     asked = [_asked(task, choice, rows, node, draws) for choice in choices]
-    run = _run(task, facts, rows)
-    charges = [_charge(task, task_id, choice, node.coins, run) for choice in choices]
+    charges = _charges(question, choices, node, facts, rows)
 
     def draw(way: int, places: Fresh, fresh: Fresh) -> Symbols:
         return asked[way].at(places).randomized(fresh)
 
     def write(parts: Sequence[Part]) -> bytes:
         answers = [(asked[part.way].at(part.places), part.symbols) for part in parts]
-        return encode_reply([(encode_report(_report(task_id, *each, node.coins)), b"") for each in answers])
+        return encode_reply([(encode_report(_report(question.id, *each, node.coins)), b"") for each in answers])
 
     return node.ledger.settle(charges, possible, node.policy, facts, draw, write)
+
+
+def _choices(question: Question, node: Node) -> tuple[Choice, ...]:
+    """The mechanisms that the node may use for a task that it understands and allows."""
+    task, synthetic = question.task, node.source.synthetic
+    code = node.policy.check(task)
+    if code is not None:
+        raise _Refused(code)
+    assert question.understood
+    node.check(task)
+    if task.unit is Unit.RECORD and not question.of_records and not synthetic:
+        raise _Refused(Code.UNIT_NOT_ALLOWED)  # proved for real numbers only
+    if not synthetic and (task.first_repetition, task.repetitions) != (0, 1):
+        raise TaskInvalid("expected one repetition, number 0: a file's labels exist once")
+    choices = question.choices(node.policy)
+    if not choices or not all(_usable(choice, node) for choice in choices):
+        raise _Refused(Code.MECHANISM_NOT_ALLOWED)
+    return choices
 
 
 def _usable(choice: Choice, node: Node) -> bool:
@@ -187,44 +191,35 @@ def _asked(task: Task, choice: Choice, rows: Rows, node: Node, draws: Callable[[
     return ASKED[task.problem.kind](task, choice, rows, cast(Source, node.source), node.features, draws)
 
 
-def _run(task: Task, facts: Facts | None, rows: Rows) -> bytes | None:
-    """What names the run that these rows pay for together: other rows, as of a file that grew, pay anew."""
-    run = run_of(task)
-    if run is None or facts is None:
-        return run
-    return identity(run + rows.tobytes() + b"".join(facts.identities))
-
-
-def _charge(task: Task, task_id: bytes, choice: Choice, coins: Coins, run: bytes | None) -> Charge:
-    return Charge(
-        task=task_id,
-        place=task.study + f" {task.n} {task.first_repetition} {task.repetitions} ".encode(),
-        trust=task.trust,
-        unit=task.unit,
-        mechanism=choice.mechanism,
-        epsilon=choice.mechanism.get("epsilon") if task.trust is Trust.LOCAL else label_epsilon(task),
-        delta=task.delta,
-        channel=choice.channel,
-        coins=coins,
-        run=run,
-        round=task.round,
-    )
+def _charges(
+    question: Question, choices: Sequence[Choice], node: Node, facts: Facts | None, rows: Rows
+) -> list[Charge]:
+    """What each way of answering costs; rounds of a run pay together, and other rows, as of a file that grew, anew."""
+    charges, run = [question.charge(choice, node.coins) for choice in choices], question.run
+    if run is None:
+        return charges
+    whose = run if facts is None else identity(run + rows.tobytes() + b"".join(facts.identities))
+    return [replace(charge, run=whose) for charge in charges]
 
 
 def _report(task_id: bytes, asked: Asked | AskedRecords, symbols: Symbols, coins: Coins) -> Report:
     """What the rows of one channel answer."""
     rows, choice = asked.rows, asked.choice
-    dense = int(rows[-1]) - int(rows[0]) + 1 == len(rows)
-    runs = Runs.of(range(int(rows[0]), int(rows[-1]) + 1)) if dense else Runs.of(rows.tolist())
     return Report(
         task=task_id,
-        rows=None if len(rows) == asked.task.n else runs,
+        rows=None if len(rows) == asked.task.n else _runs(rows),
         payload=asked.payload(symbols),
         mechanism=choice.mechanism,
         table=_table(choice),
         coins=coins,
         numerics=fingerprint(),
     )
+
+
+def _runs(rows: Rows) -> Runs:
+    first, count = int(rows[0]), len(rows)
+    dense = count == 1 or int(rows[-1]) - first + 1 == count
+    return Runs(((first, 1, count),)) if dense else Runs.of(rows.tolist())
 
 
 def _table(choice: Choice) -> bytes:

@@ -61,7 +61,7 @@ class Ledger(Protocol):
 
 
 class MemoryLedger:
-    """Totals of a synthetic study, whose labels protect nobody: no answers, no caps.
+    """Totals of a synthetic study, whose labels protect nobody: no answers, no caps. All its clients may share one.
 
     With addressed coins the address is the memory: the same label and table give the same answer. `totals` counts each
     (study, n, block of repetitions, channel) once, and each exact contribution by its task.
@@ -86,7 +86,8 @@ class MemoryLedger:
             self.totals.setdefault(charges[0].run or charges[0].task, charges[0])
             return write([Part(0, slice(None), NOTHING)])
         parts = []
-        for way, places in _split(allowed.argmax(axis=0)):
+        ways = _split(allowed.argmax(axis=0)) if len(charges) > 1 else [(0, slice(None))]
+        for way, places in ways:
             charge = charges[way]
             assert charge.channel is not None
             self.totals.setdefault(charge.place + charge.channel.digest, charge)

@@ -12,6 +12,7 @@ from client.sources import Facts, Holdings
 from protocol.messages import Task
 from protocol.terms import claim_of
 
+NO_BOUND = (None,)
 Levels = tuple[Sequence[Decimal | None], NDArray[np.int64]]  # levels (None: no bound), and which one is a row's
 
 
@@ -33,6 +34,8 @@ def allowed(
     is, never on a label. Raises LevelExceeded where a row may be answered through nothing.
     """
     levels, which = _levels(task, policy, source, facts, rows)
+    if levels == NO_BOUND:
+        return np.ones((len(choices), len(rows)), dtype=np.bool_)
     claims = [claim_of(task, choice.mechanism) for choice in choices]
     table = [[claim is None or level is None or claim <= level for level in levels] for claim in claims]
     found = np.array(table, dtype=np.bool_)[:, which]

@@ -53,7 +53,7 @@ class Asked:
         for index, repetition in enumerate(self._block()):
             values = self.source.labels(self.task, repetition, chosen).reveal()
             if self.task.ties is Ties.NONE:  # a claim and no row for ties: a fixed winner
-                values = np.where(values == TIE, 0, values).astype(np.uint8)
+                values = values * (values != TIE)
             symbols[index] = randomize(values, self.choice.channel, self.draws(repetition), places)
         return symbols
 

@@ -73,7 +73,7 @@ class Policy:
         if self.levels and Trust.CLEAR in self.trusts:
             raise ValueError("expected no trust in clear beside levels of labelers: clear labels are above every level")
 
-    @property
+    @cached_property
     def capped(self) -> bool:
         """Whether a total is bounded, which needs a ledger that outlives the process."""
         return any(getattr(self, name) is not None for name in CAPS)
@@ -150,6 +150,8 @@ class Policy:
     def order(self, menu: Sequence[Mechanism]) -> tuple[Mechanism, ...]:
         """The allowed mechanisms of a menu, the preferred level first; at one level in the order of the menu."""
         allowed = [item for item in menu if self.allows(item)]
+        if len(allowed) < 2:
+            return tuple(allowed)
         levels = {item: item.get("epsilon") or Decimal(0) for item in allowed}
         return tuple(sorted(allowed, key=lambda item: -levels[item] if self.pick == "highest" else levels[item]))
 

@@ -72,6 +72,11 @@ class DiscreteChannel:
         """Cumulative counts, shape (values, outcomes - 1): symbol = how many thresholds are <= a 63-bit coin."""
         return np.cumsum(np.array(self.table, dtype=np.uint64), axis=1)[:, :-1]
 
+    @cached_property
+    def cuts(self) -> tuple[tuple[int, ...], ...]:
+        """The thresholds as whole numbers, by value."""
+        return tuple(map(tuple, self.thresholds.tolist()))
+
     def probability(self, value: int, symbol: int) -> Fraction:
         """P(symbol | value), exactly."""
         return Fraction(self.table[value][symbol], TOTAL)

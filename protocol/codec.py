@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -17,13 +18,14 @@ from protocol.codec_parts import (
     decode_problem,
     decode_runs,
     encode_mechanism,
+    encode_payload,
     encode_problem,
     encode_runs,
     parse,
     text_of,
 )
 from protocol.errors import WireError, refused
-from protocol.messages import Code, Coins, Kind, Refusal, Report, Task, Ties
+from protocol.messages import Code, Coins, Mechanism, Refusal, Report, Task, Ties
 from protocol.numerics import BYTES as NUMERICS_BYTES
 from protocol.privacy import Unit
 from protocol.trust import Trust
@@ -155,22 +157,23 @@ def _decode_map(message: wire.Task, dimension: int) -> NDArray[np.float64] | Non
 
 
 def encode_report(report: Report) -> bytes:
-    """A report's canonical bytes, which a node's key may sign."""
-    payload = report.payload
-    bits = payload.kind is Kind.SYMBOLS and payload.outcomes == 2
+    """A report's canonical bytes, which a node's key may sign.
+
+    Fields go in the order of their numbers, so the bytes are those of the fields before the payload, of the payload,
+    and of those behind it: many reports have the last in common.
+    """
+    message = wire.Report(task=report.task, rows=encode_runs(report.rows), groups=encode_runs(report.groups))
+    head = message.SerializeToString(deterministic=True)
+    return head + encode_payload(report.payload) + _tail(report.mechanism, report.table, report.coins, report.numerics)
+
+
+@lru_cache(maxsize=256)
+def _tail(mechanism: Mechanism, table: bytes, coins: Coins, numerics: bytes) -> bytes:
     message = wire.Report(
-        task=report.task,
-        rows=encode_runs(report.rows),
-        groups=encode_runs(report.groups),
-        payload=wire.Payload(
-            kind=int(payload.kind),  # type: ignore[arg-type]
-            values=encode_array(payload.values, bits=bits),
-            counts=None if payload.counts is None else encode_array(payload.counts),
-        ),
-        mechanism=encode_mechanism(report.mechanism),
-        table=report.table,
-        coins=int(report.coins),  # type: ignore[arg-type]
-        numerics=report.numerics,
+        mechanism=encode_mechanism(mechanism),
+        table=table,
+        coins=int(coins),  # type: ignore[arg-type]
+        numerics=numerics,
     )
     return message.SerializeToString(deterministic=True)
 

@@ -2,18 +2,22 @@
 
 from collections.abc import Iterable
 from decimal import Decimal
+from functools import lru_cache
 from typing import TypeVar
 
+import numpy as np
 from google.protobuf.message import DecodeError, Message
+from numpy.typing import NDArray
 
 from protocol import halftruth_pb2 as wire
-from protocol.arrays import decode_array, encode_array
+from protocol.arrays import AnyArray, decode_array, encode_array
 from protocol.decimals import canonical, decimal
 from protocol.errors import WireError
 from protocol.messages import Kind, Mechanism, Payload, Runs
 from protocol.problem import Problem
 
 M = TypeVar("M", bound=Message)
+FEW_BYTES = 16  # of a payload that others are likely to have as well
 
 
 def parse(message: M, raw: bytes, what: str) -> M:
@@ -115,6 +119,29 @@ def _scale(text: str) -> Decimal:
     if value is None:
         raise ValueError("expected a scale, got an empty one")
     return value
+
+
+def encode_payload(payload: Payload) -> bytes:
+    """The bytes of a report that has nothing but this payload."""
+    values, bits = payload.values, payload.kind is Kind.SYMBOLS and payload.outcomes == 2
+    if values.dtype == np.uint8 and values.nbytes <= FEW_BYTES and payload.counts is None:
+        return _few(payload.kind, values.tobytes(), values.shape, bits)
+    return _encode_payload(payload.kind, values, payload.counts, bits)
+
+
+@lru_cache(maxsize=1024)
+def _few(kind: Kind, values: bytes, shape: tuple[int, ...], bits: bool) -> bytes:
+    """Of a few small integers: many reports say the same."""
+    return _encode_payload(kind, np.frombuffer(values, dtype=np.uint8).reshape(shape), None, bits)
+
+
+def _encode_payload(kind: Kind, values: AnyArray, counts: NDArray[np.uint64] | None, bits: bool) -> bytes:
+    message = wire.Payload(
+        kind=int(kind),  # type: ignore[arg-type]
+        values=encode_array(values, bits=bits),
+        counts=None if counts is None else encode_array(counts),
+    )
+    return wire.Report(payload=message).SerializeToString(deterministic=True)
 
 
 def decode_payload(message: wire.Payload) -> Payload:

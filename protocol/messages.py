@@ -118,11 +118,13 @@ class Runs:
     @property
     def count(self) -> int:
         """How many numbers there are."""
-        return sum(count for _, _, count in self.runs)
+        return self.runs[0][2] if len(self.runs) == 1 else sum(count for _, _, count in self.runs)
 
     def numbers(self) -> NDArray[np.int64]:
         """All numbers, in order."""
-        parts = [start + step * np.arange(count, dtype=np.int64) for start, step, count in self.runs]
+        parts = [np.arange(start, start + step * count, step, dtype=np.int64) for start, step, count in self.runs]
+        if len(parts) == 1:
+            return parts[0]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
     def have(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -26,6 +26,8 @@ from protocol.study import Study
 
 Part = tuple[int, int]  # client, clients
 MOST_HELD = 1 << 23  # labels kept for the next task about the same rows, one byte each
+WINDOW = 1 << 12  # rows that are drawn at once for clients with fewer
+WINDOW_VALUES = 1 << 15  # features of a window
 
 
 class Synthetic:
@@ -59,13 +61,18 @@ class Synthetic:
             raise ValueError(f"expected one theta, or one more than there are levels, got shape {theta.shape}")
         for each in opinions:
             _check_theta(problem, each)
-        if not 0 <= client < clients:
-            raise ValueError(f"expected 0 <= client < clients, got {client} of {clients}")
         self._problem, self._features, self._seed = problem, features, seed
         self._opinions = [coordinates(problem, each) for each in opinions]
         self._population = population
-        self._client, self._clients = client, clients
-        self._held: OrderedDict[tuple[int, int], NDArray[np.uint8]] = OrderedDict()
+        self._client, self._clients = _checked(client, clients)
+        self._held = _Held()
+
+    def part(self, client: int, clients: int) -> "Synthetic":
+        """Another client's part of the same labels: what is drawn for one of them serves all. Raises ValueError."""
+        other = object.__new__(Synthetic)
+        other.__dict__.update(self.__dict__)
+        other._client, other._clients = _checked(client, clients)
+        return other
 
     def check(self, task: Task) -> None:
         """The problem must be the one that this truth belongs to, and must have n rows."""
@@ -76,7 +83,7 @@ class Synthetic:
     def rows(self, task: Task) -> Runs:
         """This client's contiguous part."""
         start, stop = self._part(task.n)
-        return Runs.of(range(start, stop))
+        return Runs(((start, 1, stop - start),) if start < stop else ())
 
     def facts(self, rows: NDArray[np.int64]) -> Facts | None:
         """Nobody's labels."""
@@ -86,17 +93,26 @@ class Synthetic:
         """What the rows ask for in a population; None where there is none."""
         if self._population is None:
             return None
-        return self._population.levels, self._asked(task.n)[rows - self._part(task.n)[0]].astype(np.int64)
+        start, stop = self._part(task.n)
+        return self._population.levels, self._asked(task.n, start, stop)[rows - start].astype(np.int64)
 
     def labels(self, task: Task, repetition: int, rows: NDArray[np.int64]) -> Labels:
         """Labels of rows of this client's part, the same at every call."""
         start, stop = self._part(task.n)
-        held = self._draw(task.n, repetition, start, stop)
+        held = self._drawn(task.n, repetition, start, stop)
         return Labels(held if len(rows) == stop - start else held[rows - start])
 
-    def _asked(self, n: int) -> NDArray[np.uint8]:
+    def _asked(self, n: int, start: int, stop: int) -> NDArray[np.uint8]:
         assert self._population is not None
-        return levels_of(self._population, self._seed, n, *self._part(n))
+        return levels_of(self._population, self._seed, n, start, stop)
+
+    def _drawn(self, n: int, repetition: int, start: int, stop: int) -> NDArray[np.uint8]:
+        """Labels of rows start, ..., stop - 1; few are cut out of a window, which other clients' are in as well."""
+        size = max(1, min(WINDOW, WINDOW_VALUES // self._problem.dimension))
+        first = start - start % size
+        if stop > first + size:
+            return self._draw(n, repetition, start, stop)
+        return self._draw(n, repetition, first, min(n, first + size))[start - first : stop - first]
 
     def _part(self, n: int) -> tuple[int, int]:
         size, longer = divmod(n, self._clients)
@@ -104,22 +120,40 @@ class Synthetic:
         return start, start + size + (self._client < longer)
 
     def _draw(self, n: int, repetition: int, start: int, stop: int) -> NDArray[np.uint8]:
-        key = (n, repetition)
-        if key not in self._held:
-            x = self._features.reduced(self._problem, n, repetition, start, stop)
-            z = _scores(x, self._opinions[0])
-            for level, opinion in enumerate(self._opinions[1:]):
-                own = self._asked(n) == level
-                z[own] = _scores(x[own], opinion)
-            coins = words(Address(self._seed, Stream.LABELS, n, repetition), start, stop - start)
-            if self._problem.kind == "choice":
-                self._held[key] = top_choices(z, row_sizes(self._problem, start, stop), coins)
-            else:
-                threshold = np.floor(LINKS[self._problem.model].cdf(z) * 2.0**63).astype(np.uint64)
-                self._held[key] = (coins >> np.uint64(1) < threshold).astype(np.uint8)
-            while len(self._held) > 1 and sum(map(len, self._held.values())) > MOST_HELD:
-                self._held.popitem(last=False)
-        return self._held[key]
+        known = self._held.get((n, repetition, start, stop))
+        if known is not None:
+            return known
+        x = self._features.reduced(self._problem, n, repetition, start, stop)
+        z = _scores(x, self._opinions[0])
+        for level, opinion in enumerate(self._opinions[1:]):
+            own = self._asked(n, start, stop) == level
+            z[own] = _scores(x[own], opinion)
+        coins = words(Address(self._seed, Stream.LABELS, n, repetition), start, stop - start)
+        if self._problem.kind == "choice":
+            drawn = top_choices(z, row_sizes(self._problem, start, stop), coins)
+        else:
+            threshold = np.floor(LINKS[self._problem.model].cdf(z) * 2.0**63).astype(np.uint64)
+            drawn = (coins >> np.uint64(1) < threshold).astype(np.uint8)
+        self._held.keep((n, repetition, start, stop), drawn)
+        return drawn
+
+
+class _Held(OrderedDict[tuple[int, int, int, int], NDArray[np.uint8]]):
+    """Labels drawn, by (n, repetition, start, stop), those of all parts; the first ones go where there are too many."""
+
+    count = 0
+
+    def keep(self, key: tuple[int, int, int, int], labels: NDArray[np.uint8]) -> None:
+        self[key] = labels
+        self.count += len(labels)
+        while len(self) > 1 and self.count > MOST_HELD:
+            self.count -= len(self.popitem(last=False)[1])
+
+
+def _checked(client: int, clients: int) -> Part:
+    if not 0 <= client < clients:
+        raise ValueError(f"expected 0 <= client < clients, got {client} of {clients}")
+    return client, clients
 
 
 def _check_theta(problem: Problem, theta: NDArray[np.float64]) -> None:

@@ -45,6 +45,10 @@ class SyntheticRecords:
         self._client, self._clients = client, clients
         self._held: OrderedDict[tuple[int, int], Drawn] = OrderedDict()
 
+    def part(self, client: int, clients: int) -> "SyntheticRecords":
+        """Another client's part of the same records. Raises ValueError."""
+        return SyntheticRecords(self._problem, self._law, self._coefficients, self._seed, client, clients)
+
     def check(self, task: Task) -> None:
         """The problem must be the one of this law, and a row what it has: a record, or a holder of several."""
         unit = Unit.RECORD if self._law.per_holder == 1 else Unit.HOLDER

@@ -1,0 +1,93 @@
+"""A task as all clients of a process read it: once, since nothing of it depends on who is asked."""
+
+from functools import cached_property, lru_cache
+
+from client.account import Charge
+from client.choice import Choice, choose, executable, understand
+from client.policy import Policy
+from client.record_choice import execute, understand_records
+from protocol.codec import decode_task, identity
+from protocol.messages import Coins, Mechanism, Task
+from protocol.record_terms import run_of
+from protocol.terms import label_epsilon
+from protocol.trust import Trust
+
+SHORT, KEPT = 1 << 20, 32  # bytes of a task that is kept, and how many are
+
+
+class Question:
+    """A task with what follows from its bytes alone, and from these and a policy; each is worked out at most once.
+
+    Nothing here has seen a label, a ledger or a node, so whoever asks for it gets what reading anew would give.
+    """
+
+    def __init__(self, task: Task, name: bytes) -> None:
+        self.task, self.id = task, name
+        self._chosen: tuple[Policy | None, tuple[Choice, ...]] = (None, ())
+        self._charges: dict[tuple[int, Coins], Charge] = {}
+
+    @cached_property
+    def of_records(self) -> bool:
+        """Whether the task is about records."""
+        return self.task.problem.kind == "records"
+
+    @cached_property
+    def understood(self) -> bool:
+        """True. Raises TaskInvalid for a task with a part that nothing here acts on."""
+        (understand_records if self.of_records else understand)(self.task)
+        return True
+
+    def choices(self, policy: Policy) -> tuple[Choice, ...]:
+        """The mechanisms of the menu that a client of this policy may use, the preferred one first: see `choose`.
+
+        Of records the only one. Raises TaskInvalid.
+        """
+        before, found = self._chosen
+        if before is not policy:
+            found = (execute(self.task),) if self.of_records else choose(self.task, self._executable, policy)
+            self._chosen = policy, found
+        return found
+
+    def charge(self, choice: Choice, coins: Coins) -> Charge:
+        """What an answer through one of `choices` costs, whoever gives it; `run` is left to whose rows they are."""
+        key = (id(choice), coins)
+        if key not in self._charges:
+            self._charges[key] = self._charge(choice, coins)
+        return self._charges[key]
+
+    @cached_property
+    def run(self) -> bytes | None:
+        """What names the run that the task is a round of; None where it stands alone."""
+        return run_of(self.task)
+
+    @cached_property
+    def _executable(self) -> dict[Mechanism, Choice]:
+        return executable(self.task)
+
+    def _charge(self, choice: Choice, coins: Coins) -> Charge:
+        task = self.task
+        return Charge(
+            task=self.id,
+            place=task.study + f" {task.n} {task.first_repetition} {task.repetitions} ".encode(),
+            trust=task.trust,
+            unit=task.unit,
+            mechanism=choice.mechanism,
+            epsilon=choice.mechanism.get("epsilon") if task.trust is Trust.LOCAL else label_epsilon(task),
+            delta=task.delta,
+            channel=choice.channel,
+            coins=coins,
+            run=None,
+            round=task.round,
+        )
+
+
+def question_of(raw: bytes) -> Question:
+    """What a task's bytes ask: a short one is kept for the next client that gets the same bytes. Raises WireError."""
+    return _kept(raw) if len(raw) <= SHORT else _read(raw)
+
+
+def _read(raw: bytes) -> Question:
+    return Question(decode_task(raw), identity(raw))
+
+
+_kept = lru_cache(maxsize=KEPT)(_read)
