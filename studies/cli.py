@@ -72,7 +72,7 @@ COMMANDS = (
     (("keys", "list"), "studies.flower.keys_list_command", "the nodes that may come"),
     (("keys", "revoke"), "studies.flower.keys_revoke_command", "let a node come no more"),
     (("node",), "studies.flower.node_command", "start a labeler's node of a federation"),
-    (("data", "split"), "studies.data_split", "split a file over the nodes of a federation"),
+    (("data", "split"), "studies.data.split", "split a file over the nodes of a federation"),
     (("plan",), "studies.plan", "how many labels a target error needs, and what privacy costs"),
     (("account",), "studies.account", "what a study's claims cost, by every way of counting"),
     (("bench",), "studies.bench", "how fast it is, beside others and what the machine can do"),

@@ -22,7 +22,7 @@ def groups(names: Names, pairs: Pairs) -> list[list[str]]:
     `pairs` (n, K) are the items of each row, -1 where it has fewer than K.
     """
     row, place = np.nonzero(pairs[:, 1:] >= 0)
-    return _components(names, np.stack([pairs[row, 0], pairs[row, place + 1]], axis=1), "weak")
+    return components(names, np.stack([pairs[row, 0], pairs[row, place + 1]], axis=1), "weak")
 
 
 def wins(pairs: Pairs, labels: NDArray[np.uint8]) -> Pairs:
@@ -45,7 +45,7 @@ def require_minimiser(names: Names, won: Pairs) -> None:
     Source: Ford 1957, Solution of a ranking problem from binary comparisons; for top choices Hunter 2004, MM algorithms
     for generalized Bradley-Terry models.
     """
-    strong = _components(names, won, "strong")
+    strong = components(names, won, "strong")
     if len(strong) > 1:
         raise EstimationError(
             f"expected wins in both directions between all items, got {len(strong)} groups between which they go one "
@@ -63,9 +63,10 @@ def describe(found: list[list[str]]) -> str:
     return ", ".join(shown) + more
 
 
-def _components(names: Names, edges: Pairs, connection: Literal["weak", "strong"]) -> list[list[str]]:
+def components(names: Names, edges: Pairs, connection: Literal["weak", "strong"]) -> list[list[str]]:
+    """Groups of items that hang together by edges, (m, 2), in one direction or in both; largest first."""
     size = len(names)
     graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(size, size)).tocsr()
-    count, member = connected_components(graph, directed=True, connection=connection)
+    count, member = connectedcomponents(graph, directed=True, connection=connection)
     found = [[names[item] for item in np.flatnonzero(member == group)] for group in range(count)]
     return sorted(found, key=lambda group: (-len(group), group))

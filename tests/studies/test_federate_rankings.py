@@ -16,7 +16,7 @@ from client.sources.table import Table
 from protocol.strict import StudyError
 from protocol.terms import share
 from studies.cli import main
-from studies.data_split import node_toml
+from studies.data.split_nodes import node_toml
 from studies.federate.folder import read_facts
 
 SEED = ("--public-data", "--coins", "addressed", "--seed", "7")

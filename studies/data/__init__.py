@@ -1,0 +1,1 @@
+"""`halftruth data`: files are looked at, and split over nodes."""

@@ -1,0 +1,77 @@
+"""What `halftruth data split` writes for a node: its rows, the public items, and a node file with its policy."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.sources.outcomes import MISSING, WRITTEN
+from client.sources.ranking_labels import RankingAs
+from client.sources.table import Table
+from studies.federate.folder import FEATURES, ITEMS, open_private, write_csv, write_items
+from studies.split_rankings import HEADER as RANKING_HEADER
+from studies.split_rankings import RANKINGS as RANKINGS_FILE
+from studies.split_rankings import SOURCE as RANKING_COLUMNS
+from studies.split_rankings import ranking_lines
+
+VOTES, NODE_FILE = "votes.csv", "node.toml"
+HEADER = ("row", "labeler", "item_a", "item_b", "winner", "question")
+COLUMNS = """\
+row = "row"
+labeler = "labeler"
+item_a = "item_a"
+item_b = "item_b"
+winner = "winner"
+coding = "sides"
+questions = ["question"]
+"""
+
+
+def node_toml(policy: str, public: bool, described: bool, asked: RankingAs | None = None) -> str:
+    """A node file for the files beside it, with these lines of a policy."""
+    features = f"features = {json.dumps(FEATURES)}\n" if described else ""
+    file = VOTES if asked is None else RANKINGS_FILE
+    columns = COLUMNS if asked is None else f"ranking_as = {json.dumps(str(asked))}\n{RANKING_COLUMNS}"
+    return f"""\
+[node]
+entropy = "os"
+ledger = "ledger.sqlite"        # what was spent, and what was answered: keep it
+
+[source]
+kind = "table"
+file = {json.dumps(file)}
+items = {json.dumps(ITEMS)}
+{features}{columns}public = {json.dumps(public)}
+
+[policy]
+{policy}
+# [superlink]                   # where the server is
+# address = "halftruth.example.org:8443"
+# root_certificates = "ca.crt"
+# key = "node.key"
+"""
+
+
+def write_node(folder: Path, table: Table, rows: NDArray[np.int64], node: str, asked: RankingAs | None) -> None:
+    folder.mkdir(mode=0o700, parents=True)
+    if asked is None:
+        write_csv(folder / VOTES, HEADER, _votes(table, rows))
+    else:
+        own = set(rows.tolist())
+        lines = (line for start, lines in ranking_lines(table, asked) if start in own for line in lines)
+        write_csv(folder / RANKINGS_FILE, RANKING_HEADER, lines)
+    write_items(folder, table.items, table.feature_names, table.features)
+    with open_private(folder / NODE_FILE) as file:
+        file.write(node)
+
+
+def _votes(table: Table, rows: NDArray[np.int64]) -> Iterator[tuple[object, ...]]:
+    """The lines of a node's comparisons."""
+    values, missing = table.values.reveal(), table.missing.reveal()
+    for place in rows.tolist():
+        a, b = (table.items[item] for item in table.pairs[place].tolist())
+        winner = WRITTEN[MISSING if missing[place] else int(values[place])]
+        row, labeler = int(table.rows_held[place]), table.labelers[table.owners[place]]
+        yield row, labeler, a, b, winner, table.questions[place]
