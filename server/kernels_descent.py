@@ -3,16 +3,17 @@
 import math
 
 from server.kernels import Array, compiled
-from server.kernels_elementary import exp_nonpositive
+from server.kernels_elementary import logistic
 from server.kernels_solve import project_on_ball
 
 
 @compiled
 def residual(z: float, symbol: float, contrast: float, flip: float) -> float:
-    """Un-normalised de-biased residual c sigma(z) - (symbol - flip): equation (10) per unit of v; symbol 0 or 1."""
-    t = exp_nonpositive(-abs(z))
-    sigma = (1.0 if z >= 0.0 else t) / (1.0 + t)
-    return contrast * sigma - (symbol - flip)
+    """Un-normalised de-biased residual c sigma(z) - (symbol - flip): equation (10) per unit of v; symbol 0 or 1.
+
+    Of one row's arm, or of arms as lanes.
+    """
+    return contrast * logistic(z) - (symbol - flip)
 
 
 @compiled

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any, cast
 
-from numba import types
+from llvmlite import ir
 from numba.extending import intrinsic
 
 from server.kernels import compiled
@@ -20,18 +20,39 @@ _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12, _C13 = (1.0 / math.fac
 _D = tuple(2.0 / (2 * k + 1) for k in range(16))
 
 
-def _write_exponent(_typing: Any, _shifted: Any) -> Any:
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        bits = builder.bitcast(arguments[0], context.get_value_type(types.int64))
-        biased = builder.add(bits, context.get_constant(types.int64, 1023))
-        exponent = builder.shl(biased, context.get_constant(types.int64, 52))
-        return builder.bitcast(exponent, context.get_value_type(types.float64))
+def _alike(kind: Any, of: Any) -> Any:
+    """The LLVM type with elements `kind` for every element of the type `of`: one number or several side by side."""
+    return ir.VectorType(kind, of.count) if isinstance(of, ir.VectorType) else kind
 
-    return types.float64(types.float64), generate
+
+def _every(kind: Any, value: float) -> Any:
+    """A constant of an LLVM type, the value in all its elements."""
+    return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
+
+
+def _write_exponent(_typing: Any, shifted: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        kind = arguments[0].type
+        whole = _alike(ir.IntType(64), kind)
+        biased = builder.add(builder.bitcast(arguments[0], whole), _every(whole, 1023))
+        return builder.bitcast(builder.shl(biased, _every(whole, 52)), kind)
+
+    return shifted(shifted), generate
+
+
+def _select_one(_typing: Any, z: Any, t: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        kind = arguments[0].type
+        rising = builder.fcmp_ordered(">=", arguments[0], _every(kind, 0.0))
+        return builder.select(rising, _every(kind, 1.0), arguments[1])
+
+    return z(z, z), generate
 
 
 _power_of_two = cast(Callable[[float], float], intrinsic(_write_exponent))
 """2^k from k + 1.5 * 2^52, by writing k into the exponent bits; |k| <= 1022."""
+_one_where_rising = cast(Callable[[float, float], float], intrinsic(_select_one))
+"""1 where z >= 0, else t."""
 
 
 @compiled
@@ -49,6 +70,13 @@ def exp_nonpositive(x: float) -> float:
     low = ((1.0 + r) + r2 * (_C2 + _C3 * r)) + r4 * ((_C4 + _C5 * r) + r2 * (_C6 + _C7 * r))
     high = ((_C8 + _C9 * r) + r2 * (_C10 + _C11 * r)) + r4 * (_C12 + _C13 * r)
     return (low + (r4 * r4) * high) * _power_of_two(shifted)
+
+
+@compiled
+def logistic(z: float) -> float:
+    """1 / (1 + exp(-z)) to 4 ulp, of one number or of lanes (`server.kernels_vector`)."""
+    t = exp_nonpositive(-abs(z))
+    return _one_where_rising(z, t) / (1.0 + t)
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Compiled one-pass descent of several arms at once: they share the look at a row, each in a lane of its own."""
+"""Compiled one-pass descent of sixteen arms at once: they share the look at a row, each in a lane of its own."""
 
 import math
 
@@ -6,62 +6,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.kernels import Array, compiled
-from server.kernels_elementary import exp_nonpositive
+from server.kernels_descent import residual
+from server.kernels_vector import any_above, everywhere, line_of, write_line
 
 _NEAR = 1.0 - 1e-12  # shorter than this share of the bound, squared, no rounding of a length is beyond it
 
 
 @compiled
 def descend_lanes(
-    rows: Array,
-    symbols: NDArray[np.uint8],
-    contrasts: Array,
-    flips: Array,
-    alphas: Array,
-    bound: float,
-    done: float,
-    u: Array,
+    rows: Array, doubled: NDArray[np.uint8], channels: Array, bound: float, done: float, u: Array
 ) -> None:
-    """`server.kernels_descent.descend` of every lane, to the bit: lane l has its own reports, channel and alpha.
+    """`server.kernels_descent.descend` of every lane, to the bit: a lane has its own reports, channel and alpha.
 
-    rows (m, p), symbols (m, L) of 0 and 1, contrasts, flips and alphas (L,), u (p, L), overwritten.
+    rows (m, p), doubled (m, WIDTH): twice the reports, 1 for a tie; channels (3, WIDTH): contrast, flip, and
+    alpha contrast; u (p, WIDTH), overwritten.
     Source: Chowdhury, Zhou, Natarajan 2024, equation (10) and Algorithm 1.
     """
-    p, lanes = u.shape
-    step, square, scale = np.empty(lanes), np.empty(lanes), alphas * contrasts
+    p = len(u)
     near = bound * bound * _NEAR
+    contrasts, flips, scales = line_of(channels, 0), line_of(channels, 1), line_of(channels, 2)
     for i in range(len(rows)):
-        for lane in range(lanes):
-            step[lane] = 0.0
+        z = everywhere(0.0)
         for j in range(p):
-            x = rows[i, j]
-            for lane in range(lanes):
-                step[lane] += u[j, lane] * x
-        for lane in range(lanes):
-            z = step[lane]
-            t = exp_nonpositive(-abs(z))
-            sigma = (1.0 if z >= 0.0 else t) / (1.0 + t)
-            rate = 1.0 / (scale[lane] * (done + i + 1.0))
-            step[lane] = rate * (contrasts[lane] * sigma - (symbols[i, lane] - flips[lane]))
-            square[lane] = 0.0
+            z = z + line_of(u, j) * rows[i, j]
+        rates = 1.0 / (scales * (done + i + 1.0))
+        steps = rates * residual(z, 0.5 * line_of(doubled, i), contrasts, flips)
+        square = everywhere(0.0)
         for j in range(p):
-            x = rows[i, j]
-            for lane in range(lanes):
-                moved = u[j, lane] - step[lane] * x
-                u[j, lane] = moved
-                square[lane] += moved * moved
-        beyond = 0
-        for lane in range(lanes):
-            beyond += square[lane] > near
-        if beyond:
-            _project(square, bound, u)
-
-
-@compiled
-def _project(square: Array, bound: float, u: Array) -> None:
-    """`server.kernels_solve.project_on_ball` of every lane, whose squared length is there already."""
-    for lane in range(square.size):
-        length = math.sqrt(square[lane])
-        if length > bound:
-            for j in range(len(u)):
-                u[j, lane] *= bound / length
+            moved = line_of(u, j) - steps * rows[i, j]
+            write_line(u, j, moved)
+            square = square + moved * moved
+        if any_above(square, near):
+            shrink = min(bound / math.sqrt(square), 1.0)  # 1 within the ball
+            for j in range(p):
+                write_line(u, j, line_of(u, j) * shrink)

@@ -38,11 +38,12 @@ def one_pass(small: bool) -> Prepared:
     rng, n, d, alpha, bound = np.random.default_rng(1), 2_000 if small else 10**6, 10, 0.15, 3.0
     rows, flips = rng.normal(size=(n, d)), np.repeat([_flip(level) for level in LEVELS], 4)
     symbols = _reports(rows @ rng.normal(size=d) * 0.3, flips, 1)
-    columns, alphas = np.ascontiguousarray(rows.T), np.full(flips.size, alpha)
+    doubled = symbols * np.uint8(2)
+    columns, channels = np.ascontiguousarray(rows.T), np.stack([1 - 2 * flips, flips, alpha * (1 - 2 * flips)])
 
     def together() -> Floats:
         u = np.zeros((d, flips.size))
-        descend_lanes(rows, symbols, 1 - 2 * flips, flips, alphas, bound, 0.0, u)
+        descend_lanes(rows, doubled, channels, bound, 0.0, u)
         return u
 
     def alone() -> Floats:
