@@ -67,6 +67,6 @@ def components(names: Names, edges: Pairs, connection: Literal["weak", "strong"]
     """Groups of items that hang together by edges, (m, 2), in one direction or in both; largest first."""
     size = len(names)
     graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(size, size)).tocsr()
-    count, member = connectedcomponents(graph, directed=True, connection=connection)
+    count, member = connected_components(graph, directed=True, connection=connection)
     found = [[names[item] for item in np.flatnonzero(member == group)] for group in range(count)]
     return sorted(found, key=lambda group: (-len(group), group))
