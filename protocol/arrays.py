@@ -23,9 +23,9 @@ AnyArray = NDArray[np.uint8] | NDArray[np.int32] | NDArray[np.uint64] | NDArray[
 def encode_array(values: AnyArray, bits: bool = False) -> wire.Array:
     """An array of a dtype of the schema; with `bits`, uint8 zeros and ones packed eight to a byte."""
     if bits:
-        if values.dtype != np.uint8 or (values > 1).any():
+        if values.dtype != np.uint8 or values.max(initial=0) > 1:
             raise ValueError(f"expected uint8 zeros and ones, got {values.dtype}")
-        packed = np.packbits(values.astype(np.uint8), axis=-1, bitorder="little")
+        packed = np.packbits(values.view(np.uint8), axis=-1, bitorder="little")
         return wire.Array(dtype=wire.DTYPE_BIT, shape=values.shape, data=packed.tobytes())
     code = _DTYPES.get(values.dtype.newbyteorder("<"))
     if code is None:
@@ -60,7 +60,6 @@ def _decode_bits(data: bytes, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     if len(data) != lead * width:
         raise ValueError(f"expected {lead} rows of {width} bytes, got {len(data)} bytes")
     packed = np.frombuffer(data, dtype=np.uint8).reshape(lead, width)
-    unpacked = np.unpackbits(packed, axis=1, bitorder="little")
-    if unpacked[:, shape[-1] :].any():
+    if shape[-1] % 8 and (packed[:, -1] >> np.uint8(shape[-1] % 8)).any():
         raise ValueError("expected zero padding bits")
-    return np.ascontiguousarray(unpacked[:, : shape[-1]]).reshape(shape)
+    return np.unpackbits(packed, axis=1, count=shape[-1], bitorder="little").reshape(shape)

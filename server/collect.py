@@ -16,7 +16,7 @@ from protocol.codec import Signed, decode_reply
 from protocol.errors import WireError
 from protocol.features import row_bound
 from protocol.grid import to_integers
-from protocol.messages import Code, Coins, Kind, Refusal, Report, Runs, Task, Ties
+from protocol.messages import Array, Code, Coins, Kind, Refusal, Report, Runs, Task, Ties
 from protocol.terms import law
 from protocol.trust import Trust
 from server.alike import Names, Sheaf, Sheaves
@@ -25,6 +25,7 @@ from server.collect_choices import check_choices
 from server.collect_records import check_records, payload_kind, table_of
 from server.sent import MANY, Sent
 
+Order = NDArray[np.intp] | slice
 KINDS = {Trust.CLEAR: Kind.SYMBOLS, Trust.LOCAL: Kind.SYMBOLS, Trust.CENTRAL: Kind.EXACT_SUMS}
 
 
@@ -202,16 +203,14 @@ def _merge(
     accepted = [(claim.rows, claim.signed.report) for claim in single]
     accepted += [(gathered.rows, gathered.sheaf.report) for gathered in joint]
     rows = np.concatenate([rows for rows, _ in accepted]) if accepted else np.zeros(0, dtype=np.int64)
-    order = np.argsort(rows, kind="stable")
+    order = np.argsort(rows, kind="stable") if len(accepted) > 1 else slice(None)
     symbols, sums, values = None, None, None
     reports = [report for _, report in accepted]
     kind = payload_kind(task, task.menu[0]) if task.problem.kind == "records" else KINDS[task.trust]
     if accepted and kind is Kind.ROWS:
-        values = np.concatenate([report.payload.values for report in reports], axis=1)
-        values = np.ascontiguousarray(values[:, order]).astype(np.float64, copy=False)
+        values = _ordered(reports, order).astype(np.float64, copy=False)
     elif accepted and kind is Kind.SYMBOLS:
-        joined = np.concatenate([report.payload.values for report in reports], axis=1)
-        symbols = np.ascontiguousarray(joined[:, order]).astype(np.uint8, copy=False)
+        symbols = _ordered(reports, order).astype(np.uint8, copy=False)
     elif accepted:
         sums = np.zeros((task.repetitions, reports[0].payload.values.shape[2]))
         for report in reports:
@@ -236,6 +235,12 @@ def _merge(
         values=values,
         senders=frozenset(claim.sender for claim in single if claim.sender),
     )
+
+
+def _ordered(reports: list[Report], order: Order) -> Array:
+    """What reports say of rows, (repetitions, rows, ...), rows in order; of one report, as they are."""
+    values = [report.payload.values for report in reports]
+    return np.ascontiguousarray((values[0] if len(values) == 1 else np.concatenate(values, axis=1))[:, order])
 
 
 def _names(single: list[Claim], joint: list[Gathered]) -> Sequence[bytes]:

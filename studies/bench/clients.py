@@ -1,0 +1,213 @@
+"""Many clients with one label each, and a long stream of labels: through client, messages and estimator."""
+
+import resource
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.labeler import Node, answer
+from client.labels import Labels
+from client.ledger import MemoryLedger
+from client.policy import Policy
+from client.sources import Facts, ProblemUnknown
+from protocol import halftruth_pb2 as wire
+from protocol.codec import encode_task
+from protocol.coins import Address, Stream, words
+from protocol.messages import Mechanism, Runs, Task
+from protocol.privacy import Unit
+from protocol.problem import Problem
+from protocol.store import FeatureStore
+from protocol.study import cells
+from protocol.terms import law
+from protocol.trust import Trust
+from server.estimators.base import Estimate, Options
+from server.estimators.minimiser import debiased
+from server.estimators.pair_sums import PairSums, by_pair
+from server.listening import listen
+from server.outcome import Outcome
+from studies.bench.figure import Prepared, Side
+from studies.in_process import in_process, run_cell
+from studies.load import Loaded, build
+
+SEED = 7
+RR = Mechanism.of("randomized-response", epsilon=Decimal(1))
+
+
+def clients(small: bool) -> Prepared:
+    """As many clients as labels, asked by a task's bytes; the limit is to read and write each report with protobuf."""
+    n = 200 if small else 40_000
+    many, few = _study(n), _study(200)
+    (report,) = wire.Reply.FromString(next(in_process(many.study, many.truth, n).replies([_asked(many, n)]))).reports
+    raw = report.report
+
+    def protobuf() -> None:
+        for _ in range(n):
+            wire.Report.FromString(raw).SerializeToString(deterministic=True)
+
+    def agree() -> None:
+        assert _alike(_played(few, 200, 200), _played(few, 200, 1)), "estimates depend on how many clients there are"
+
+    ours = Side("halftruth", lambda: _played(many, n, n))
+    return Prepared(ours, (), n, "clients/s", agree, Side("protobuf, a report each", protobuf))
+
+
+def _study(n: int) -> Loaded:
+    table = {
+        "study": {"name": "clients", "seed": SEED, "repetitions": 1},
+        "problem": {
+            "kind": "pairwise",
+            "dimension": 4,
+            "features": "gaussian",
+            "theta": [0.5, -0.5, 0.5, -0.5],
+            "bound": 4,
+        },
+        "grid": {"n": [n], "epsilon": [1]},
+        "arm": [{"trust": "local", "estimator": "debiased"}],
+    }
+    return build(table, Path())
+
+
+def _asked(loaded: Loaded, n: int) -> bytes:
+    study = loaded.study
+    return encode_task(
+        Task(study.fingerprint, Trust.LOCAL, Unit.LABEL, study.problem, (RR,), n, Decimal(1), None, 0, 1)
+    )
+
+
+def _played(loaded: Loaded, n: int, many: int) -> list[Outcome]:
+    (cell,) = cells(loaded.study, 1)
+    return list(run_cell(loaded.study, loaded.truth, cell, many))
+
+
+def _alike(one: list[Outcome], other: list[Outcome]) -> bool:
+    return all(left.theta.tobytes() == right.theta.tobytes() for left, right in zip(one, other, strict=True))
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Labels in memory: those of repetition r are line r of `lines`, taken in turns."""
+
+    problem: Problem
+    lines: NDArray[np.uint8] = field(repr=False)
+    synthetic = True
+    public = False
+
+    def check(self, task: Task) -> None:
+        if task.problem.digest != self.problem.digest or task.n != self.lines.shape[1]:
+            raise ProblemUnknown("expected the problem that the labels belong to")
+
+    def rows(self, task: Task) -> Runs:
+        return Runs.of(range(task.n))
+
+    def facts(self, rows: NDArray[np.int64]) -> Facts | None:
+        return None
+
+    def levels(self, task: Task, rows: NDArray[np.int64]) -> None:
+        return None
+
+    def labels(self, task: Task, repetition: int, rows: NDArray[np.int64]) -> Labels:
+        line = self.lines[repetition % len(self.lines)]
+        return Labels(line if len(rows) == len(line) else line[rows])
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """Comparisons of items in blocks: every block asks about the same pairs, so often as it has repetitions."""
+
+    items: int
+    times: int  # that a pair is asked in a repetition
+    block: int  # repetitions
+    blocks: int
+
+    @property
+    def labels(self) -> int:
+        return self.items * (self.items - 1) // 2 * self.times * self.block * self.blocks
+
+    def problem(self) -> Problem:
+        pairs = np.stack(np.triu_indices(self.items, 1), axis=1).astype(np.int32)
+        return Problem(self.items, "items", sum_zero=True, bound=None, design=np.tile(pairs, (self.times, 1)))
+
+    def source(self, problem: Problem) -> _Held:
+        assert problem.design is not None
+        theta, n = np.linspace(1.0, -1.0, self.items), len(problem.design)
+        chance = 1.0 / (1.0 + np.exp(theta[problem.design[:, 0]] - theta[problem.design[:, 1]]))
+        coins = [words(Address(SEED, Stream.LABELS, n, line), 0, n) for line in range(self.block)]
+        return _Held(problem, np.array([coin < chance * 2.0**64 for coin in coins], dtype=np.uint8))
+
+    def tasks(self, problem: Problem) -> Iterator[Task]:
+        assert problem.design is not None
+        one, n = Decimal(1), len(problem.design)
+        for first in range(0, self.block * self.blocks, self.block):
+            yield Task(bytes(32), Trust.LOCAL, Unit.LABEL, problem, (RR,), n, one, None, first, self.block)
+
+
+BOUNDED = Options(bound=10.0)
+LONG = _Stream(items=100, times=20, block=40, blocks=26)
+SHORT = _Stream(items=5, times=30, block=3, blocks=4)
+
+
+def stream(small: bool) -> Prepared:
+    """10^8 labels of pairs of 100 items by blocks, through one client; the limit is their memory, read and written."""
+    size = SHORT if small else LONG
+    node = _node(size)
+    room = np.zeros(min(size.labels, 1 << 24), dtype=np.uint8)
+
+    def copied() -> None:
+        for start in range(0, size.labels, len(room)):
+            room[: size.labels - start].copy()
+
+    ours = Side("halftruth", lambda: _fitted(size, node))
+    return Prepared(ours, (), size.labels, "M labels/s", _agree_with_all_at_once, Side("a copy of a byte each", copied))
+
+
+def stream_memory(small: bool) -> Prepared:
+    """The most that a process holds that does `stream` and nothing else, its imports and compiled code included."""
+    size = SHORT if small else LONG
+    node = _node(size)
+
+    def peak() -> float:
+        _fitted(size, node)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    return Prepared(Side("halftruth", peak), (), 1.0, "MB", _agree_with_all_at_once, cost=_as_number)
+
+
+def _as_number(made: object) -> float:
+    assert isinstance(made, float)
+    return made
+
+
+def _node(size: _Stream) -> Node:
+    source = size.source(size.problem())
+    return Node(source, Policy.simulation(), MemoryLedger(), "addressed", FeatureStore(SEED), seed=SEED)
+
+
+def _fitted(size: _Stream, node: Node) -> Estimate:
+    """A fit of sums by pair, to which each block is added when it has come."""
+    problem = size.problem()
+    assert problem.design is not None
+    wins = np.zeros(len(problem.design), dtype=np.int64)
+    for task in size.tasks(problem):
+        heard = listen([task], lambda raws: (answer(raw, node) for raw in raws))[task]
+        assert heard.collected.symbols is not None
+        wins += heard.collected.symbols.sum(axis=0, dtype=np.uint16)
+    counts = np.full(len(wins), size.block * size.blocks)
+    return debiased(_sums(size, problem, counts, wins), BOUNDED)
+
+
+def _sums(size: _Stream, problem: Problem, counts: NDArray[np.int64], wins: NDArray[np.int64]) -> PairSums:
+    channel = law(next(size.tasks(problem)), RR)
+    flip, keep = channel.probability(0, 1), channel.probability(0, 0)
+    assert problem.design is not None and problem.design.dtype == np.int32
+    pairs = by_pair(problem.design.astype(np.int32), counts, wins)
+    return PairSums(size.items, *pairs, float(keep - flip), float(flip))
+
+
+def _agree_with_all_at_once() -> None:
+    """The same as one task about all repetitions."""
+    node, whole = _node(SHORT), _Stream(SHORT.items, SHORT.times, SHORT.block * SHORT.blocks, 1)
+    assert np.abs(_fitted(SHORT, node).u - _fitted(whole, node).u).max() <= 1e-12
