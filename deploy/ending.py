@@ -9,8 +9,8 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -18,14 +18,19 @@ KINDLY, FIRMLY = 3.0, 10.0  # seconds between asking a process to end and killin
 
 
 def carriers(home: Path) -> list[int]:
-    """Ids of living processes that have `home` as the value of an environment variable; Linux only, else none.
+    """Ids of living processes that have `home` as the value of an environment variable, and of all that these started;
+    Linux only, else none.
 
-    A child that opened a session of its own is found like any other, since it inherits the environment.
+    A child that opened a session of its own is found like any other, since it inherits the environment; one that hides
+    its environment, as Flower's executor does from all but root, is found by its parent.
     """
     if not PROC.is_dir():
         return []
-    found = (int(entry.name) for entry in os.scandir(PROC) if entry.name.isdecimal())
-    return [process for process in found if process != os.getpid() and _carries(process, home)]
+    parents = {process: _parent(process) for process in map(int, filter(str.isdecimal, os.listdir(PROC)))}
+    found = {process for process in parents if process != os.getpid() and _carries(process, home)}
+    while young := {one for one, parent in parents.items() if parent in found} - found:
+        found |= young
+    return sorted(found)
 
 
 def end_processes(home: Path, groups: Sequence[int] = ()) -> list[int]:
@@ -39,8 +44,7 @@ def end_processes(home: Path, groups: Sequence[int] = ()) -> list[int]:
         if not PROC.is_dir():
             _tell_groups(groups, sign)
         while (left := carriers(home)) and time.monotonic() < deadline:
-            for process in set(left) - told:  # ending processes may still start others
-                _tell(process, home, sign)
+            _tell(set(left) - told, home, sign)  # ending processes may still start others
             told |= set(left)
             time.sleep(0.02)
         if not left:
@@ -71,15 +75,24 @@ def _carries(process: int, home: Path) -> bool:
     return any(variable.endswith(value) and variable.count(b"=") == 1 for variable in variables)
 
 
-def _tell(process: int, home: Path, sign: int) -> None:
-    """Signal a process, and never another one that got its number in the meantime."""
+def _parent(process: int) -> int:
     try:
-        handle = os.pidfd_open(process)
-    except OSError:
-        return
-    with suppress(ProcessLookupError), os.fdopen(handle, "rb", buffering=0):
-        if _carries(process, home):
-            signal.pidfd_send_signal(handle, sign)
+        return int((PROC / str(process) / "stat").read_bytes().rpartition(b")")[2].split()[1])
+    except OSError:  # gone
+        return 0
+
+
+def _tell(processes: Iterable[int], home: Path, sign: int) -> None:
+    """Signal processes, and never others that got their numbers in the meantime."""
+    with ExitStack() as held:
+        handles: dict[int, int] = {}
+        for process in processes:
+            with suppress(OSError):  # gone
+                handles[process] = os.pidfd_open(process)
+                held.callback(os.close, handles[process])
+        for process in handles.keys() & set(carriers(home)):
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handles[process], sign)
 
 
 def _tell_groups(groups: Sequence[int], sign: int) -> None:

@@ -1,12 +1,13 @@
 """Looks after the processes of a run while it goes on: nodes that end are started again, and the server never knows."""
 
+import os
 import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from deploy.ending import PROC, carriers
+from deploy.ending import PROC
 from deploy.flwr_command import SuperLink
 from deploy.nodes import Nodes
 from deploy.processes import FlowerFailed, Processes
@@ -84,12 +85,12 @@ class Mending:
 
 
 def _executors(processes: Processes) -> set[str]:
-    """Names of children that have a living executor of Flower's."""
+    """Names of children that have a living executor of Flower's, told by its words: it hides its environment."""
     names: Mapping[int, str] = processes.names()
     found = set()
-    for process in carriers(processes.home):
+    for process in filter(str.isdecimal, os.listdir(PROC)):
         with suppress(OSError, ValueError, IndexError):  # it has just ended, or is another program
-            words = (PROC / str(process) / "cmdline").read_bytes().split(b"\0")
+            words = (PROC / process / "cmdline").read_bytes().split(b"\0")
             if any(word.endswith(EXECUTOR) for word in words[:2]):
                 parent = int(words[words.index(PARENT) + 1])
                 found.add(names.get(parent, ""))

@@ -1,6 +1,7 @@
 """Ending by environment: children in sessions of their own, deaf ones, and nobody else."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -52,6 +53,39 @@ def test_a_deaf_grandchild_in_another_session_ends_and_a_stranger_lives(
     stranger.kill()
     for process in (child, stranger):
         process.communicate()
+
+
+HIDDEN = """
+import os, subprocess, sys
+from pathlib import Path
+from types import SimpleNamespace
+from deploy.ending import carriers, end_processes
+from deploy.mending import _executors
+
+home = Path(sys.argv[1])
+script = home / "flower-superexec"
+script.write_text("import ctypes, time; ctypes.CDLL(None).prctl(4, 0); print('hidden', flush=True); time.sleep(600)")
+words = f"sys.executable, {str(script)!r}, '--parent-pid', str(os.getpid())"
+parent = f"import os, subprocess, sys; subprocess.run([{words}])"
+how = {"env": {**os.environ, "FLWR_HOME": str(home)}, "stdout": subprocess.PIPE}
+superlink = subprocess.Popen([sys.executable, "-c", parent], **how)
+assert superlink.stdout.readline() == b"hidden\\n"
+children = SimpleNamespace(names=lambda: {superlink.pid: "superlink"})
+assert _executors(children) == {"superlink"}, "not known by its words"
+assert len(carriers(home)) == 2, "not found by its parent"
+assert end_processes(home) == [] == carriers(home)
+"""
+
+
+def test_an_executor_that_hides_from_all_but_root_is_seen_and_ended(home: Path) -> None:
+    """As Flower's does: without rights of its own, nobody but its kernel reads the environment of such a process."""
+    bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"] if os.geteuid() == 0 else []
+    if bare and shutil.which("setpriv") is None:
+        pytest.skip("expected setpriv, to be nobody in particular")
+    words = [*bare, sys.executable, "-c", HIDDEN, str(home)]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=root, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_guardian_acts_when_its_parent_is_gone(home: Path) -> None:
