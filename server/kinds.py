@@ -1,9 +1,9 @@
 """Kinds of problems on the server: how rows are arranged, what estimators see of reports, and which there are."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from protocol.arms import RELEASED
+from protocol.arms import RELEASED, Arm
 from protocol.privacy import Unit
 from protocol.problem import Problem
 from server.choice_designs import ChoiceDesigns
@@ -15,6 +15,7 @@ from server.estimators import choice_randomized as randomized
 from server.estimators.base import Estimate, Options
 from server.estimators.choice_base import ChoiceWorkspace
 from server.estimators.links import LINK_ESTIMATORS
+from server.estimators.side_by_side import together
 from server.estimators.workspace import Reports
 from server.evidence import Heard, Server
 from server.link_evidence import link_evidence
@@ -40,12 +41,36 @@ def _seen(server: Server, heard: Heard, designs: Designs) -> Reports | Released:
     return reports(server, heard, designs)
 
 
+class Asked(NamedTuple):
+    """An arm of one repetition: what was heard for it, what its estimator sees of that, and how to estimate."""
+
+    arm: Arm
+    heard: Heard
+    seen: Any
+    options: Options
+
+
+def _one_by_one(_asked: Sequence[tuple[str, Any, Options]]) -> dict[int, Estimate]:
+    return {}
+
+
 class Kind(NamedTuple):
-    """`designs` of one repetition; what estimators see of it (`seen`); the estimators by name, which take that."""
+    """`designs` of one repetition; what estimators see of it (`seen`); the estimators by name, which take that.
+
+    `together` has the estimates of arms that share a pass, by place: the bits of each alone, sooner.
+    """
 
     designs: Callable[[Server, Problem, int, int], Any]
     seen: Callable[[Server, Heard, Any], Any]
     estimators: Mapping[str, Callable[[Any, Options], Estimate]]
+    together: Callable[[Sequence[tuple[str, Any, Options]]], Mapping[int, Estimate]] = _one_by_one
+
+    def estimates(self, asked: Sequence[Asked]) -> Iterator[Estimate]:
+        """Of every arm of a repetition, in turn."""
+        found = self.together([(one.arm.estimator, one.seen, one.options) for one in asked])
+        for place, one in enumerate(asked):
+            alone = self.estimators[one.arm.estimator]
+            yield found[place] if place in found else alone(one.seen, one.options)
 
 
 KINDS = {
@@ -53,6 +78,7 @@ KINDS = {
         designs=Server.designs,
         seen=_seen,
         estimators={**ESTIMATORS, RELEASED: released},
+        together=together,
     ),
     "choice": Kind(
         designs=lambda server, problem, n, repetition: ChoiceDesigns(server.features, problem, n, repetition),

@@ -12,7 +12,7 @@ from protocol.problem import Problem
 from protocol.study import Cell, Study
 from server.estimators.base import Options
 from server.evidence import Server, joined
-from server.kinds import kind_of
+from server.kinds import Asked, kind_of
 from server.listening import Ask, Check, complete, listen
 from server.outcome import Outcome, outcomes, trivial
 from server.record_rounds import play_records
@@ -32,16 +32,16 @@ def play(study: Study, cell: Cell, ask: Ask, server: Server, check: Check = comp
     offered = [offer.of_curator(name, server.attempt) for offer in offers(study, cell)]
     answers = listen([task for offer in offered for task in offer.asked], ask, check)
     for repetition in range(cell.first_repetition, cell.first_repetition + cell.repetitions):
-        designs = kind.designs(server, study.problem, cell.n, repetition)
+        designs, asked = kind.designs(server, study.problem, cell.n, repetition), list[Asked]()
         for offer in offered:
             if offer.task is None:
                 yield from (trivial(arm, cell.n, repetition, study.problem) for arm in offer.arms)
                 continue
             heard = joined(offer.task, [answers[task] for task in offer.asked])
             seen = kind.seen(server, heard, designs)
-            for arm in offer.arms:
-                estimate = kind.estimators[arm.estimator](seen, options(study.problem, arm))
-                yield from outcomes(study, arm, repetition, heard, estimate)
+            asked += [Asked(arm, heard, seen, options(study.problem, arm)) for arm in offer.arms]
+        for one, estimate in zip(asked, kind.estimates(asked), strict=True):
+            yield from outcomes(study, one.arm, repetition, one.heard, estimate)
 
 
 def options(problem: Problem, arm: Arm) -> Options:

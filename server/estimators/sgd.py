@@ -35,18 +35,27 @@ def debiased_sgd(known: Reports, options: Options) -> Estimate:
     inf and the pilot has no minimiser.
     Source: Chowdhury, Zhou, Natarajan 2024, equation (10) and Algorithm 1; averages: Polyak, Juditsky 1992.
     """
-    last = options.averaging == "last"
-    u = _last(known, options) if last else _mean(known, options)
-    hit = norm(u) >= options.bound * (1.0 - 1e-9)
-    return Estimate(u, None, hit, () if last else (_UNSETTLED,), 1, math.nan)
-
-
-def _last(known: Reports, options: Options) -> Array:
-    alpha = pilot_alpha(known, options.bound) if isinstance(options.step, str) else options.step
-    u = np.zeros(known.dimension)
+    if options.averaging != "last":
+        u = _mean(known, options)
+        return Estimate(u, None, _hits(u, options), (_UNSETTLED,), 1, math.nan)
+    alpha, u = first_step(known, options), np.zeros(known.dimension)
     for columns, symbols, contrast, flip, age in known.stretches():
         descend(columns, symbols, contrast, flip, alpha, options.bound, age, u)
-    return u
+    return last_iterate(u, options)
+
+
+def first_step(known: Reports, options: Options) -> float:
+    """alpha of the last iterate's steps 1 / (alpha c t)."""
+    return pilot_alpha(known, options.bound) if isinstance(options.step, str) else options.step
+
+
+def last_iterate(u: Array, options: Options) -> Estimate:
+    """The estimate that a pass ended at."""
+    return Estimate(u, None, _hits(u, options), (), 1, math.nan)
+
+
+def _hits(u: Array, options: Options) -> bool:
+    return norm(u) >= options.bound * (1.0 - 1e-9)
 
 
 def _mean(known: Reports, options: Options) -> Array:
