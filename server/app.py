@@ -23,7 +23,7 @@ from server.curator import Curator, LiveCurator, SimulatedCurator
 from server.delivery import Delivery, ToFolder, ToLog, one_line, transcript
 from server.evidence import Heard, Server
 from server.exchange import Exchange
-from server.listening import RoundFailed, complete, quorum
+from server.listening import RoundFailed, complete, quorum, refused
 from server.one_task import play_task
 from server.outcome_record import cell_name
 from server.post import Letter, gather
@@ -108,8 +108,8 @@ def accept(exchange: Exchange, least: int, heard: Sequence[Heard], unread: Seque
     exchange.blame((*(reason for each in heard for reason in each.collected.rejected), *unread))
     for each in heard:
         task, collected = each.task, each.collected
-        refused = [f"refused: {code.name} x {count}" for code, count in sorted(collected.refusals.items())]
-        for words in (*refused, *(f"rejected: {reason}" for reason in collected.rejected)):
+        codes = [f"refused: {words}" for words in refused(collected)]
+        for words in (*codes, *(f"rejected: {reason}" for reason in collected.rejected)):
             _log.warning(one_line(f"{task.trust.label} task at n = {task.n}, epsilon = {task.epsilon}: {words}"))
     for reason in unread:
         _log.warning(one_line(f"rejected: {reason}"))

@@ -5,7 +5,7 @@ result does not depend on the order of arrival.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -37,9 +37,9 @@ class Collected:
     `values`: (repetitions, rows, d), what is said of records.
     `ways` (rows,), where a menu offers several mechanisms: the place in it of the one that answered a row.
     `accepted` are the public ids of the reports that count, `senders` those who sent them; `rejected` says why others
-    do not count, and `blamed` whose they are. `coins` names addressed ones where any report has them; `live` says that
-    some report has the system's, so that somebody is to be protected; `heard_live` says it of those that do not count
-    as well.
+    do not count, and `blamed` whose they are; `refusing` has who sent each code, as far as that is known. `coins` names
+    addressed ones where any report has them; `live` says that some report has the system's, so that somebody is to be
+    protected; `heard_live` says it of those that do not count as well.
     """
 
     rows: NDArray[np.int64] = field(repr=False)
@@ -56,6 +56,7 @@ class Collected:
     blamed: frozenset[str] = frozenset()
     heard_live: bool = False
     senders: frozenset[str] = frozenset()
+    refusing: Mapping[Code, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,12 @@ def collect(task: Task, task_id: bytes, mail: Mail) -> Collected:
     accepted, contested = settled(claims, task)
     merged = _merge(task, accepted, joint, refusals, sorted([*faults, *contested]))
     heard = [item.report for item, _ in answers if isinstance(item, Signed)] + [sheaf.report for sheaf in sheaves]
-    return replace(merged, heard_live=any(report.coins is Coins.OS for report in heard))
+    refusing = {code: frozenset(s for item, s in answers if s and _refuses(item, code)) for code in refusals}
+    return replace(merged, heard_live=any(report.coins is Coins.OS for report in heard), refusing=refusing)
+
+
+def _refuses(item: Signed | Refusal, code: Code) -> bool:
+    return isinstance(item, Refusal) and item.code is code
 
 
 def _check(

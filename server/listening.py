@@ -15,6 +15,7 @@ from server.task_checks import check_task
 Ask = Callable[[list[bytes]], Iterable[bytes]]
 # Whether what a round brought will do, of all its tasks, given why other replies could not be read; raises RoundFailed.
 Check = Callable[[Sequence[Heard], Sequence[str]], None]
+MOST_NAMED = 5
 
 
 class RoundFailed(RuntimeError):
@@ -47,9 +48,22 @@ def _named(task: Task) -> str:
 
 def _instead(collected: Collected) -> str:
     """Codes and rejects that came back."""
-    codes = ", ".join(f"{code.name} x {count}" for code, count in sorted(collected.refusals.items())) or "none"
+    codes = ", ".join(refused(collected)) or "none"
     rejected = "; ".join(collected.rejected[:3]) or "none"
     return f"refusals: {codes}; rejected: {len(collected.rejected)} ({rejected})"
+
+
+def refused(collected: Collected) -> list[str]:
+    """Each code that came back, how often, and from whom: `INTERNAL x 1 (node 101)`."""
+    return [
+        f"{code.name} x {count}{_whose(sorted(collected.refusing.get(code, ())))}"
+        for code, count in sorted(collected.refusals.items())
+    ]
+
+
+def _whose(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f" ({', '.join(names[:MOST_NAMED])}{more})" if names else ""
 
 
 def _advice(collected: Collected) -> str:

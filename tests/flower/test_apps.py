@@ -294,7 +294,7 @@ def test_a_live_run_says_what_it_leaves_out(
         assert decode(line, study).warnings[-1] == "2 reports rejected (node 100, node 104, node 105)"
         assert decode(line, study).theta.tobytes() in expected
     for words in (
-        "refused: INTERNAL x 1",
+        "refused: INTERNAL x 1 (node 103)",
         "rejected: node 104: a report that is already here (node 100)",
         "rejected: node 105: expected the bytes of a reply",
         "answered: 6, rejected: 2",
@@ -369,7 +369,7 @@ def test_a_client_that_raises_refuses_with_a_code_and_no_text(
 
     monkeypatch.setattr(Labels, "reveal", broken)
     found = fails(grid, configured(small()), virtual(2), None, outcomes)
-    assert "INTERNAL x 2" in found and "secret" not in found + caplog.text
+    assert "INTERNAL x 2 (node 100, node 101)" in found and "secret" not in found + caplog.text
 
 
 def test_a_client_answers_garbage_with_an_empty_bundle(virtual: Virtual) -> None:
