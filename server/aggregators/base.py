@@ -1,7 +1,7 @@
 """What an aggregator is given and what it promises, and the arithmetic that all of them share.
 
-Sums are exactly rounded (`math.fsum`), so that a result does not depend on the order of reports where the mathematics
-does not, nor on a machine's linear algebra.
+Sums are exactly rounded, as by `math.fsum`, so that a result does not depend on the order of reports where the
+mathematics does not, nor on a machine's linear algebra.
 """
 
 import math
@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from server.kernels_middle import add_middle
+from server.kernels_reports import add_rows, add_squares, first_beyond
 
 Array = NDArray[np.float64]
 
@@ -84,11 +87,9 @@ def check_reports(reports: Array) -> None:
         raise ValueError(f"expected reports in an array of float64, got {getattr(reports, 'dtype', type(reports))}")
     if reports.ndim != 2 or 0 in reports.shape:
         raise ValueError(f"expected reports of shape (count, d) with count, d > 0, got {reports.shape}")
-    bad = ~(np.abs(reports) <= LARGEST).all(axis=1)
-    if bad.any():
-        raise ValueError(
-            f"expected finite reports of at most 2^480, got others in row {int(bad.argmax())}: leave such rows out"
-        )
+    bad = first_beyond(np.ascontiguousarray(reports), LARGEST)
+    if bad >= 0:
+        raise ValueError(f"expected finite reports of at most 2^480, got others in row {bad}: leave such rows out")
 
 
 def check_setting(count: int, dimension: int, threshold: float) -> None:
@@ -107,28 +108,52 @@ def by_coordinate(bound: float, count: int, dimension: int) -> Sensitivity:
 
 def mean_rows(rows: Array) -> Array:
     """The mean of rows, each coordinate's sum exactly rounded; shape (d,)."""
-    return np.array([math.fsum(column) / len(rows) for column in rows.T.tolist()]) + 0.0  # no negative zero
+    return weighted_sums(rows, np.ones(len(rows))) / len(rows) + 0.0  # no negative zero
+
+
+def weighted_sums(rows: Array, weights: Array) -> Array:
+    """sum_i w_i x_i, of products that are rounded one by one and whose sum is exactly rounded; shape (d,)."""
+    parts = np.zeros((3, rows.shape[1]))
+    add_rows(np.ascontiguousarray(rows), weights, *parts)
+    return _rounded(parts, len(rows), lambda j: rows[:, j] * weights)
+
+
+def middle_mean(rows: Array, trim: int) -> Array:
+    """The mean of each coordinate's values without its `trim` least and `trim` largest, of 2 trim < n; shape (d,)."""
+    parts, kept = np.zeros((3, rows.shape[1])), len(rows) - 2 * trim
+    add_middle(np.ascontiguousarray(rows), trim, *parts)
+    return _rounded(parts, kept, lambda j: np.sort(rows[:, j])[trim : trim + kept]) / kept + 0.0
+
+
+def _rounded(parts: Array, count: int, values: Callable[[int], Array]) -> Array:
+    """The double next to each exact sum of `count` numbers, of which the kernels' sums, errors and sizes are known.
+
+    The error of the errors is below half of (count + 2) 2^-52 times their sizes. Where that leaves a doubt, the
+    `values` of a coordinate are summed by `math.fsum`.
+    """
+    sums, errors, sizes = parts
+    doubt = sizes * ((count + 2) * 2.0**-52)
+    found: Array = sums + (errors - doubt)
+    for j in np.flatnonzero(~(found == sums + (errors + doubt))).tolist():
+        found[j] = math.fsum(values(j).tolist())
+    return found
 
 
 def median_rows(rows: Array) -> Array:
     """The median of each coordinate, of an even number the mean of the middle two; shape (d,)."""
-    ordered, middle = np.sort(rows, axis=0), len(rows) // 2
-    upper: Array = ordered[middle]
-    found: Array = upper if len(rows) % 2 else 0.5 * (ordered[middle - 1] + upper)
-    return found + 0.0
+    return middle_mean(rows, (len(rows) - 1) // 2)
 
 
 def squared_distances(rows: Array, points: Array) -> Array:
-    """||x_i - p_j||^2 by a plain loop over coordinates, shape (rows, points): a row's bits depend on itself only."""
+    """||x_i - p_j||^2 by a plain loop over coordinates, shape (rows, points): a pair's bits depend on itself only."""
     total = np.zeros((len(rows), len(points)))
-    for column, values in zip(rows.T, points.T, strict=True):
-        total += (column[:, None] - values[None, :]) ** 2
+    add_squares(np.ascontiguousarray(rows), np.ascontiguousarray(points), total)
     return total
 
 
 def distances(rows: Array, point: Array) -> Array:
     """||x_i - p||, shape (rows,)."""
-    found: Array = np.sqrt(squared_distances(rows, point[None, :])[:, 0])
+    found: Array = np.sqrt(squared_distances(point[None, :], rows)[0])
     return found
 
 

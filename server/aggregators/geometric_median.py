@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from server.aggregators.base import Array, Options, check_reports, distances, median_rows, minority
+from server.aggregators.base import Array, Options, check_reports, distances, median_rows, minority, weighted_sums
 
 _MOST_STEPS = 1000
 _TOLERANCE = 1e-10  # of the median distance: where steps end
@@ -27,7 +27,7 @@ def geometric_median(reports: Array, options: Options) -> Array:
     for _ in range(_MOST_STEPS):
         weights = scale / np.maximum(distances(reports, point), _NEAREST * scale)
         total = math.fsum(weights.tolist())
-        moved = np.array([math.fsum(column) / total for column in (reports * weights[:, None]).T.tolist()])
+        moved = weighted_sums(reports, weights) / total
         step, point = float(distances(moved[None, :], point)[0]), moved
         if step <= _TOLERANCE * scale:
             break

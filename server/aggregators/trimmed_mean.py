@@ -1,8 +1,14 @@
 """The trimmed mean: what is left of each coordinate without its t smallest and t largest values."""
 
-import numpy as np
-
-from server.aggregators.base import Array, Options, Sensitivity, by_coordinate, check_reports, check_setting, mean_rows
+from server.aggregators.base import (
+    Array,
+    Options,
+    Sensitivity,
+    by_coordinate,
+    check_reports,
+    check_setting,
+    middle_mean,
+)
 
 
 def trimmed_mean(reports: Array, options: Options) -> Array:
@@ -12,8 +18,8 @@ def trimmed_mean(reports: Array, options: Options) -> Array:
     Source: Yin, Chen, Ramchandran, Bartlett 2018, Definition 2.
     """
     check_reports(reports)
-    kept = _kept(len(reports), options)
-    return mean_rows(np.sort(reports, axis=0)[options.trim : options.trim + kept])
+    _kept(len(reports), options)
+    return middle_mean(reports, options.trim)
 
 
 def sensitivity(count: int, dimension: int, threshold: float, options: Options) -> Sensitivity:

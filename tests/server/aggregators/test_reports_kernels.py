@@ -1,0 +1,96 @@
+"""Compiled loops over reports against plain numpy and `math.fsum`: the same bits, whatever the reports."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from server.aggregators.base import LARGEST, Options, mean_rows, middle_mean, squared_distances, weighted_sums
+from server.aggregators.krum import krum, krum_scores, multi_krum
+from server.kernels_middle import LEAST_SAMPLED, select
+from server.kernels_reports import first_beyond
+
+Array = NDArray[np.float64]
+KINDS = ("normal", "heavy", "whole", "two values", "one value", "far apart", "cancelling")
+
+
+def reports(kind: str, count: int, dimension: int, seed: int = 1) -> Array:
+    random = np.random.default_rng(seed)
+    found: dict[str, Array] = {
+        "normal": random.standard_normal((count, dimension)),
+        "heavy": random.standard_cauchy((count, dimension)) ** 5,
+        "whole": random.integers(-3, 4, (count, dimension)).astype(float),
+        "two values": random.choice([-1.5, 1.5], (count, dimension)),
+        "one value": np.full((count, dimension), 0.1),
+        "far apart": np.ldexp(
+            random.standard_normal((count, dimension)), random.integers(-400, 470, (count, dimension))
+        ),
+        "cancelling": np.resize([1e300, 1.0, -1e300, 2.0**-60], (count, dimension)),
+    }
+    return np.clip(found[kind], -LARGEST, LARGEST)
+
+
+def summed(rows: Array) -> list[float]:
+    return [math.fsum(column) for column in rows.T.tolist()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("count", "dimension"), [(1, 3), (2, 1), (7, 600), (200, 70)])
+def test_sums_are_exactly_rounded(kind: str, count: int, dimension: int) -> None:
+    rows, weights = reports(kind, count, dimension), np.random.default_rng(2).random(count)
+    assert mean_rows(rows).tolist() == [total / count for total in summed(rows)]
+    assert weighted_sums(rows, weights).tolist() == summed(rows * weights[:, None])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("count", "dimension"), [(1, 3), (12, 70), (13, 5), (LEAST_SAMPLED, 65), (1001, 17), (9000, 3)]
+)
+def test_the_middle_is_what_sorting_leaves(kind: str, count: int, dimension: int) -> None:
+    rows = reports(kind, count, dimension)
+    ordered = np.sort(rows, axis=0)
+    for trim in sorted({0, 1, count // 10, count // 3, (count - 1) // 2}):
+        if 2 * trim < count:
+            kept = ordered[trim : count - trim]
+            assert middle_mean(rows, trim).tolist() == [total / len(kept) + 0.0 for total in summed(kept)], trim
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=60), st.data())
+def test_selection_puts_a_value_into_its_place(values: list[int], data: st.DataObject) -> None:
+    place, found = data.draw(st.integers(0, len(values) - 1)), np.array(values, dtype=np.float64)
+    assert select(found, 0, place)
+    assert found[place] == sorted(values)[place] and sorted(found) == sorted(values)
+    assert (found[:place] <= found[place]).all() and (found[place:] >= found[place]).all()
+
+
+def test_squared_distances_add_coordinate_after_coordinate() -> None:
+    rows, points = reports("heavy", 9, 200), reports("normal", 130, 200)
+    total = np.zeros((9, 130))
+    for column, values in zip(rows.T, points.T, strict=True):
+        total += (column[:, None] - values[None, :]) ** 2
+    assert (squared_distances(rows, points) == total).all()
+    assert (squared_distances(points, rows) == total.T).all()
+
+
+def test_the_first_row_with_a_value_that_is_none() -> None:
+    for value in (math.nan, math.inf, -math.inf, 2 * LARGEST):
+        rows = reports("normal", 40, 33)
+        assert first_beyond(rows, LARGEST) == -1
+        rows[17:, 32] = value
+        assert first_beyond(rows, LARGEST) == 17
+
+
+@pytest.mark.parametrize("kind", [*KINDS[:5], "far from 0"])
+@pytest.mark.parametrize("faulty", [0, 5, 14])
+def test_krum_chooses_by_plain_scores(kind: str, faulty: int) -> None:
+    """Reports far from 0, where products tell nothing of small distances, and scores that are equal, among them."""
+    rows = 1e9 + reports("normal", 31, 8) if kind == "far from 0" else reports(kind, 31, 8)
+    rows[:faulty] *= 1e3
+    options = Options(faulty=faulty)
+    order = np.argsort(krum_scores(rows, options), kind="stable")
+    assert (krum(rows, options) == rows[order[0]] + 0.0).all()
+    assert (multi_krum(rows, options) == mean_rows(rows[order[: 31 - faulty]])).all()
