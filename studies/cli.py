@@ -72,19 +72,19 @@ COMMANDS = (
     (("keys", "list"), "studies.flower.keys_list_command", "the nodes that may come"),
     (("keys", "revoke"), "studies.flower.keys_revoke_command", "let a node come no more"),
     (("node",), "studies.flower.node_command", "start a labeler's node of a federation"),
+    (("data", "check"), "studies.data.check", "what is awkward about a file, before anything is run"),
     (("data", "split"), "studies.data.split", "split a file over the nodes of a federation"),
     (("plan",), "studies.plan", "how many labels a target error needs, and what privacy costs"),
     (("account",), "studies.account", "what a study's claims cost, by every way of counting"),
     (("bench",), "studies.bench", "how fast it is, beside others and what the machine can do"),
     (("ledger", "show"), "studies.ledger_show", "what a ledger has charged or released"),
 )
-GROUPS = {"data": "prepare files", "keys": "keys of nodes", "ledger": "look into a ledger"}
+GROUPS = {"data": "look at files, and split them", "keys": "keys of nodes", "ledger": "look into a ledger"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 the run failed, 2 wrong use, 130 interrupted."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    args = _parser(arguments).parse_args(arguments)
+    args = parsed(sys.argv[1:] if argv is None else argv)
     run: Callable[[argparse.Namespace], int] = args.run
     from protocol.failure import RunFailed
     from protocol.strict import StudyError, told
@@ -108,6 +108,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stopped:  # or another signal, which brings its exit code
         print("halftruth: interrupted", file=sys.stderr)
         return int(getattr(stopped, "code", INTERRUPTED))
+
+
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """The words of one command as its arguments. Raises SystemExit for words that do not fit."""
+    arguments = list(argv)
+    return _parser(arguments).parse_args(arguments)
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

@@ -88,9 +88,9 @@ def wanted(args: argparse.Namespace) -> "Wanted":
     """What the flags say of the columns."""
     from client.sources.columns import NONE, Wanted
 
-    questions = () if args.question == NONE else _names(args.question)
+    questions = () if args.question == NONE else column_names(args.question)
     named = (args.labeler, args.item_a, args.item_b, args.winner, args.loser)
-    wins = _names(args.wins)
+    wins = column_names(args.wins)
     return Wanted(*named, questions, coding=args.winner_coding, both=args.pair, wins=wins, unnamed=args.unnamed)
 
 
@@ -103,8 +103,8 @@ def wanted_ranking(args: argparse.Namespace) -> "RankingWanted":
     if any(getattr(args, name) is not None for name in of_pairs):
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in of_pairs)
         raise StudyError(f"{flags}: a file of rankings has none of them")
-    questions = () if args.question == NONE else _names(args.question)
-    named = (args.labeler, _names(args.items), args.rank, args.best, args.worst)
+    questions = () if args.question == NONE else column_names(args.question)
+    named = (args.labeler, column_names(args.items), args.rank, args.best, args.worst)
     return RankingWanted(args.ranking, *named, questions, args.unranked)
 
 
@@ -128,12 +128,12 @@ def read_file(args: argparse.Namespace) -> "Table":
 
     path = Path(args.file)
     if not path.is_file():
-        raise StudyError(f"{path}: expected a file of comparisons, {_instead(path)}")
-    chosen = _names(args.features_columns)
+        raise StudyError(f"{path}: expected a file of comparisons, {instead(path)}")
+    chosen = column_names(args.features_columns)
     if chosen is not None and args.features is None:
         raise StudyError("--features-columns: expected --features with it")
     if args.features is not None and not Path(args.features).is_file():
-        raise StudyError(f"--features: {args.features}: expected a file, {_instead(Path(args.features))}")
+        raise StudyError(f"--features: {args.features}: expected a file, {instead(Path(args.features))}")
     try:
         features = None if args.features is None else read_item_features(Path(args.features), chosen)
         records = read_records(path)
@@ -148,7 +148,8 @@ def read_file(args: argparse.Namespace) -> "Table":
         raise StudyError(printable(str(error))) from None
 
 
-def _instead(path: Path) -> str:
+def instead(path: Path) -> str:
+    """What was got in place of a file."""
     return "got a folder: name a file in it" if path.is_dir() else "found none"
 
 
@@ -194,5 +195,6 @@ def new_ledger(path: Path, whose: str = "node") -> str:
     return f"New ledger {path}: if this {whose} had one, {lost}"
 
 
-def _names(text: str | None) -> tuple[str, ...] | None:
+def column_names(text: str | None) -> tuple[str, ...] | None:
+    """Names of columns as a flag lists them; None where it was not given."""
     return None if text is None else tuple(name.strip() for name in text.split(","))

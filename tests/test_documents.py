@@ -28,6 +28,7 @@ GUIDES = (
     "ATTACKS",
     "BENCHMARKS",
     "CHOICES",
+    "DATA",
     "DEFAULTS",
     "DEPLOYMENT",
     "ESTIMATORS",

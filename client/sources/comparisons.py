@@ -49,7 +49,7 @@ def comparisons(records: Records, columns: Columns) -> Comparisons:
         raise SourceError(
             f"{no_name(records, unnamed[0], field)}: fill it in, or leave such rows out: --unnamed {DROP}"
         )
-    places, first, second = _different(*sides)
+    places, first, second = different(*sides)
     left = len(records) - len(places) - len(unnamed), len(unnamed)
     if columns.wins:
         return _counted(records, columns, places, (first, second), left)
@@ -108,7 +108,7 @@ def no_name(records: Records, place: int, name: str) -> str:
     return f"{records.where(place)}, field {name}: expected a name, got an empty field"
 
 
-def _different(one: Texts, other: Texts) -> tuple[list[int], list[str], list[str]]:
+def different(one: Texts, other: Texts) -> tuple[list[int], list[str], list[str]]:
     """Places of records about two different items, and these items."""
     places, first, second = [], [], []
     for place, (a, b) in enumerate(zip(one, other, strict=True)):

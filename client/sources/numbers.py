@@ -18,9 +18,12 @@ Floats = NDArray[np.float64]
 LARGEST = 1e100  # squares of larger numbers leave no room for sums
 LONGEST_SHOWN = 40
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_THOUSANDS = r"[+-]?[0-9]{1,3}(?:[,' \u00a0\u202f_][0-9]{3})+(?:\.[0-9]*)?"
+_COMMA = r"[+-]?[0-9]*,[0-9]+"
+SEPARATED = re.compile(f"{_THOUSANDS}|{_COMMA}")  # numbers as people write them
 _HINTS = {
-    r"[+-]?[0-9]{1,3}(?:[,' \u00a0\u202f_][0-9]{3})+(?:\.[0-9]*)?": "without separators of thousands",
-    r"[+-]?[0-9]*,[0-9]+": "with a decimal point",
+    _THOUSANDS: "without separators of thousands",
+    _COMMA: "with a decimal point",
     r"(?i)nan|n/?a|null|none|nil|-+|\?|\.": "or an empty cell where it is missing",
     r"(?i)[+-]?inf(?:inity)?": "that is finite",
 }

@@ -55,6 +55,7 @@ items = {json.dumps(ITEMS)}
 
 
 def write_node(folder: Path, table: Table, rows: NDArray[np.int64], node: str, asked: RankingAs | None) -> None:
+    """Write a node's folder, for its owner alone: rows of a table by position, public items, a node file."""
     folder.mkdir(mode=0o700, parents=True)
     if asked is None:
         write_csv(folder / VOTES, HEADER, _votes(table, rows))
