@@ -26,12 +26,14 @@ ROOT = Path(__file__).resolve().parents[1]
 GUIDES = (
     "ARCHITECTURE",
     "ATTACKS",
+    "AUDIT",
     "BENCHMARKS",
     "CHOICES",
     "DATA",
     "DEFAULTS",
     "DEPLOYMENT",
     "ESTIMATORS",
+    "FAULTS",
     "GLOSSARY",
     "HEAVY_DEFAULTS",
     "HEAVY_TAILS",
@@ -123,6 +125,17 @@ def test_everything_that_an_arm_about_records_can_say_is_explained() -> None:
     words = {word.strip('"') for word in quoted("docs/RECORDS.md")}
     assert said | set(KEYS) <= words, sorted((said | set(KEYS)) - words)
     assert set(LAWS) <= {word.partition("(")[0] for word in words}
+
+
+def test_every_fault_seen_elsewhere_has_a_source_and_tests_that_exist() -> None:
+    rows = [line.split(" | ") for line in page("docs/FAULTS.md").splitlines() if line.startswith("| **")]
+    assert len(rows) == 30 and all(len(row) == 3 for row in rows)
+    for seen, _, tests in rows:
+        assert re.search(r"[\w-]+#\d+", seen), seen
+        named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", tests)
+        assert named and len(named) == tests.count("`") // 2, seen
+        lost = [name for file, name in named if not re.search(rf"(?m)^def {name}\(", page(file))]
+        assert not lost, lost
 
 
 def test_pages_stay_short() -> None:
