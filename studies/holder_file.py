@@ -27,6 +27,7 @@ tells them apart (question, question_id, prompt, turn, ...). Items and the order
 answers tells them. With --labeler none a row is known by its place: add new ones at the end. halftruth data check FILE
 says what is awkward about a file, and runs nothing."""
 
+MOST_ALIKE = 3  # groups of names that are shown
 COLUMN_FLAGS = (
     *("labeler", "item_a", "item_b", "pair", "winner", "winner_coding", "wins", "loser", "question", "unnamed"),
     *("features", "features_columns"),
@@ -156,6 +157,7 @@ def instead(path: Path) -> str:
 def tell(table: "Table", wanted: "Wanted | RankingWanted", private: bool = True) -> None:
     """Say on the error stream what was read as what, and if `private` what nobody but the holder may know."""
     from client.sources.columns import Columns, Wanted
+    from studies.data.look_names import alike, told
 
     columns, pairs = table.columns, isinstance(table.columns, Columns)
     if isinstance(columns, Columns):
@@ -166,6 +168,10 @@ def tell(table: "Table", wanted: "Wanted | RankingWanted", private: bool = True)
     print(printable(f"Columns: {described}"), file=sys.stderr)
     if table.homonyms:
         print(printable(f"Read as items, not as answers: {', '.join(table.homonyms)}"), file=sys.stderr)
+    if near := alike(table.items):
+        shown = "; ".join(" / ".join(map(told, group)) for group in near[:MOST_ALIKE])
+        more = ", ..." if len(near) > MOST_ALIKE else ""
+        print(printable(f"Different items, though their names look alike: {shown}{more}"), file=sys.stderr)
     if table.dropped:
         what = "that compare an item with itself" if pairs else "of less than two items"
         print(f"Left out: {counted(table.dropped, 'row')} {what}", file=sys.stderr)

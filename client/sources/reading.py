@@ -76,10 +76,7 @@ class Records:
         only where `numeric` numbers are wanted. Raises SourceError for a record that does not fit, with what a sink
         said, and for a file that is no longer the one that was opened.
         """
-        stream, stamp = opened(self.path)
-        stream.close()
-        if stamp != self._stamp:
-            raise SourceError(f"{self.path}: expected the file as it was a moment ago: try again")
+        self._require_unchanged()
         lines, names, receivers = array("q"), tuple(sinks), tuple(sinks.values())
         column = 0
         for line, values in self.format.cells(names, frozenset(names if numeric else ())):
@@ -90,7 +87,14 @@ class Records:
                 where = f"{self.path}, {self.format.unit} {line}"
                 raise SourceError(f"{where}, {word} {names[column]}: {error}") from None
             lines.append(line)
+        self._require_unchanged()
         self._lines = lines
+
+    def _require_unchanged(self) -> None:
+        stream, stamp = opened(self.path)
+        stream.close()
+        if stamp != self._stamp:
+            raise SourceError(f"{self.path}: expected the file as it was a moment ago: try again")
 
     def load(self, names: Sequence[str], numeric: bool = False, texts: Sequence[str] = ()) -> None:
         """Read columns that are not kept yet, in one pass; see `column`."""

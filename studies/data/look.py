@@ -7,7 +7,7 @@ from typing import Any
 from client.sources.columns import NoComparison
 from client.sources.reading import Records, SourceError, read_records
 from client.sources.text_formats import Delimited, Objects
-from studies.data.findings import Finding
+from studies.data.findings import MOST_SHOWN, Finding
 from studies.data.look_comparisons import look_at_comparisons
 from studies.data.look_names import found_at
 from studies.data.look_numbers import facts_of, findings_of, look_at_numbers
@@ -93,5 +93,6 @@ def _other_keys(records: Records) -> list[Finding]:
         known = set(record) if known is None else known
         if record.keys() != known:
             places.append(place)
-            shown.append(", ".join(map(repr, record)))
+            if len(shown) < MOST_SHOWN:
+                shown.append(", ".join(map(repr, record)))
     return [found_at("other-keys", records, places, shown)] if places else []

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from client.sources.reading import EMPTY, LONGEST_NAME, Records, text_of
@@ -51,12 +51,8 @@ def look_at_spellings(records: Records, columns: Sequence[str]) -> Iterator[Find
 
 def look_at_names(records: Records, places: Places) -> Iterator[Finding]:
     """What is awkward about different names."""
-    groups: dict[str, list[str]] = {}
-    for name in places:
-        groups.setdefault(skeleton(name), []).append(name)
-    near = [group for group in groups.values() if len(group) > 1]
-    if near:
-        shown = [" / ".join(map(_told, group)) for group in near]
+    if near := alike(places):
+        shown = [" / ".join(map(told, group)) for group in near]
         yield found_at("near-equal", records, [max(map(places.__getitem__, group)) for group in near], shown)
     tests: dict[str, Callable[[str], bool]] = {
         "invisible": lambda name: any(unicodedata.category(c) in UNSEEN and c not in "\n\r\t" for c in name),
@@ -67,7 +63,15 @@ def look_at_names(records: Records, places: Places) -> Iterator[Finding]:
     }
     for code, test in tests.items():
         if found := [name for name in places if test(name)]:
-            yield found_at(code, records, [places[name] for name in found], [_told(name) for name in found])
+            yield found_at(code, records, [places[name] for name in found], [told(name) for name in found])
+
+
+def alike(names: Iterable[str]) -> list[list[str]]:
+    """Groups of different names that look alike."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(skeleton(name), []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def skeleton(name: str) -> str:
@@ -94,6 +98,6 @@ def found_at(code: str, records: Records, places: Sequence[int], examples: Seque
     return Finding(code, count or len(places), tuple(lines), tuple(shown))
 
 
-def _told(name: str) -> str:
+def told(name: str) -> str:
     """A name as it tells its difference from others: escaped where letters are not plain."""
     return name if name.isascii() and name.isprintable() else f"{name} ({ascii(name)[1:-1]})"

@@ -296,11 +296,26 @@ def test_a_file_names_columns_items_and_features(written: Callable[[str], Path])
     assert isinstance(source, TableFile)
     assert (source.features, source.features_columns) == (path.parent / "f.csv", ("size",))
     assert (source.columns.questions, source.columns.loser) == (("turn", "topic"), "l")
+    counts = 'labeler = "none"\npair = "p"\nwins = ["a", "b"]\nunnamed = "drop-public"'
+    source = read_node(written(TABLE.replace('file = "votes.csv"', f'file = "votes.csv"\n{counts}'))).source
+    (path.parent / "votes.csv").write_text('p,a,b\n"x,y",1,0\n,4,4\n"y,x",2,1\n', "utf-8")
+    assert isinstance(source, TableFile)
+    table = source.read()
+    assert (len(table.pairs), table.unnamed, int(table.values.reveal().sum())) == (4, 1, 2)
 
 
 @pytest.mark.parametrize(
     "keys",
-    ["row = 1", 'questions = "turn"', "questions = [1]", "features_columns = []", "item_c = 1", 'coding = "1"'],
+    [
+        "row = 1",
+        'questions = "turn"',
+        "questions = [1]",
+        "features_columns = []",
+        "item_c = 1",
+        'coding = "1"',
+        'wins = "a"',
+        "pair = 1",
+    ],
 )
 def test_a_column_that_is_no_name_is_refused(written: Callable[[str], Path], keys: str) -> None:
     path = written(TABLE.replace('file = "votes.csv"', f'file = "votes.csv"\n{keys}'))

@@ -1,5 +1,6 @@
 """`halftruth data check`: every finding on a file that has it, and what it says of files that cannot be used."""
 
+import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,10 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from protocol.strict import StudyError
 from studies.cli import main, parsed
+from studies.data.check_show import show
 from studies.data.findings import ERROR, KINDS, NOTE, WARNING
 from studies.data.look import look
 from studies.data.look_names import skeleton
+from studies.holder_file import read_file
 
 HEAD = "labeler,item_a,item_b,winner\n"
 
@@ -192,3 +196,81 @@ def sides(text: str) -> Iterator[str]:
 @settings(max_examples=50)
 def test_names_that_look_alike_share_a_skeleton(text: str) -> None:
     assert len({skeleton(way) for way in sides(text)}) == 1
+
+
+CELLS = st.sampled_from(
+    [
+        "",
+        " ",
+        "x",
+        "y",
+        "X",
+        "x ",
+        "1",
+        "0",
+        "-1",
+        "1.0",
+        "tie",
+        "left",
+        "item_a",
+        "NA",
+        "nan",
+        "x,y",
+        "a\nb",
+        '"',
+        "\u0301",
+    ]
+)
+HEADERS = st.sampled_from(
+    [
+        ("labeler", "item_a", "item_b", "winner"),
+        ("winner", "loser", "judge", "prompt"),
+        ("home", "away", "home_wins", "away_wins"),
+        ("judge", "pair", "winner", "turn"),
+        ("race", "rank", "driver", "judge"),
+        ("a", "b", "c", "d"),
+    ]
+)
+FLAGS = st.sampled_from(
+    [
+        (),
+        ("--labeler", "none"),
+        ("--unnamed", "drop-public"),
+        ("--labeler", "none", "--unnamed", "drop-public"),
+        ("--winner-coding", "1/0/-1"),
+        ("--pair", "pair", "--winner", "winner"),
+        ("--question", "none"),
+    ]
+)
+
+
+@given(HEADERS, st.lists(st.tuples(CELLS, CELLS, CELLS, CELLS), max_size=8), FLAGS, st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_a_file_can_be_used_exactly_where_it_is_read(
+    tmp_path_factory: pytest.TempPathFactory,
+    header: tuple[str, ...],
+    rows: list[tuple[str, ...]],
+    flags: tuple[str, ...],
+    nested: bool,
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        if nested:
+            file.writelines(json.dumps(dict(zip(header, row, strict=True))) + "\n" for row in rows)
+        else:
+            csv.writer(file).writerows([header, *rows])
+    args = parsed(["data", "check", str(path), *flags])
+    args.public_data = False
+    try:
+        read_file(args)
+        used = True
+    except StudyError:
+        used = False
+    try:
+        report = look(args)
+    except StudyError:  # flags that do not fit together
+        assert not used
+        return
+    json.dumps(report.as_json())
+    show(report)
+    assert report.usable == used or report.kind == "records", report.as_json()

@@ -1,5 +1,6 @@
 """`halftruth data split`: the nodes hold together exactly what the file holds, and answer as the file does."""
 
+import json
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -112,6 +113,37 @@ def test_nodes_hold_the_file(tmp_path: Path) -> None:
         assert {stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()} == {0o600}
     design = np.load(tmp_path / "nodes" / "server" / "design.npy")
     assert np.array_equal(design, read_table(tmp_path / "votes.csv", False).pairs)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "wanted"),
+    [
+        ("home,away,home_wins,away_wins\na,b,5,4\nb,a,2,3\na,c,1,1\n", ("--labeler", "none"), Wanted("none")),
+        ("judge,home,away,home_wins,away_wins\nr,a,b,5,4\nr,b,a,2,3\ns,a,c,1,1\n", (), Wanted()),
+        (
+            "".join(
+                json.dumps(
+                    {"judge": who, "prompt": f"{who} " + "ask " * 99, "turn": 1, "chosen": good, "rejected": bad}
+                )
+                + "\n"
+                for who, good, bad in (
+                    ("r", "long " * 99, ""),
+                    ("r", "x", "y"),
+                    ("s", "", "x"),
+                    ("t", "y", "long " * 99),
+                )
+            ),
+            (),
+            Wanted(),
+        ),
+    ],
+)
+def test_nodes_hold_counted_wins_and_long_texts(
+    tmp_path: Path, text: str, words: tuple[str, ...], wanted: Wanted
+) -> None:
+    files = split(tmp_path, text, 2, *words)
+    nodes = [table_of(build(read_node(file), {})) for file in files]
+    same_as_whole(read_table(tmp_path / "votes.csv", False, wanted), nodes)
 
 
 def test_a_split_is_deterministic_and_balanced(shared_data: Path, tmp_path: Path) -> None:

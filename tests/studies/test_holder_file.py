@@ -105,3 +105,17 @@ def test_a_file_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.Capture
     path = write(tmp_path, "labeler,item_a,item_b,winner,question,\x1b[31m\nann,x,y,up,q,w\n")
     assert main(["fit", str(path), "--trust", "clear", "--winner", "who"]) == 2
     assert "\x1b" not in capsys.readouterr().err
+
+
+def test_items_that_look_alike_are_told_apart_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "rater,winner,loser\nr,GPT-4,gpt 4\ns,gpt 4,llama\nt,llama,GPT-4\n"
+    _, said = fit(capsys, write(tmp_path, text), "--trust", "clear")
+    assert "Different items, though their names look alike: GPT-4 / gpt 4" in said
+
+
+def test_rows_without_an_item_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "rater,winner,loser\nr,x,y\ns,y,x\nt,x,\n"
+    assert main(["fit", str(write(tmp_path, text)), "--trust", "clear"]) == 2
+    assert "--unnamed drop-public" in capsys.readouterr().err
+    _, said = fit(capsys, write(tmp_path, text), "--trust", "clear", "--unnamed", "drop-public")
+    assert "Left out: 1 row without one of two items" in said
