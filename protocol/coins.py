@@ -38,6 +38,7 @@ class Stream(IntEnum):
     LEVELS = 12
     NUMBERS = 13
     RECORDS = 14
+    AUDIT = 15
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,7 @@ COMMANDS = (
     (("data", "split"), "studies.data.split", "split a file over the nodes of a federation"),
     (("plan",), "studies.plan", "how many labels a target error needs, and what privacy costs"),
     (("account",), "studies.account", "what a study's claims cost, by every way of counting"),
+    (("audit",), "studies.audit", "look for a lie: what epsilon is at least, for whatever claims one"),
     (("bench",), "studies.bench", "how fast it is, beside others and what the machine can do"),
     (("ledger", "show"), "studies.ledger_show", "what a ledger has charged or released"),
 )

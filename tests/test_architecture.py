@@ -23,8 +23,8 @@ GENERATED = {"protocol/halftruth_pb2.py"}
 # Who may do what. A rule names its files: another file that needs the right is a decision, and is written here.
 SYSTEM_COINS = {"client/draws.py", "server/release.py"}
 ADDRESSED_COINS = {"protocol/coins.py"}
-# What others draw, and data to be timed on: nothing is randomised for anybody.
-MEASURED_COINS = {"studies/bench/fits.py", "studies/bench/labels.py"}
+# What others draw, data to be timed on, the generator of a user's mechanism: nothing is randomised for anybody.
+MEASURED_COINS = {"studies/bench/fits.py", "studies/bench/labels.py", "studies/audit/own.py"}
 TRUTH = re.compile(r"truth|theta_?star|true_?theta|theta_?true", re.IGNORECASE)
 STREAM_NAME = ("protocol/coins.py", "TRUTH")
 KEY_LET_THROUGH = ("protocol/runconfig.py", "truth")  # a key of the run's configuration, named once and never looked up

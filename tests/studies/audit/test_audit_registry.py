@@ -1,0 +1,75 @@
+"""Every mechanism of every registry is audited, and keeps its claim.
+
+Exact laws leave nothing to chance, but for the inputs tried. The coins of the sampled ones are fixed, except those of
+ledgers and of a client on disk, which are the system's; each is called broken with probability at most 1e-9, all 60 at
+most 6e-8 together.
+"""
+
+import math
+from decimal import Decimal
+
+import pytest
+
+from protocol.arms import CENTRAL as ARM_CENTRAL
+from protocol.arms import MECHANISMS, MENU, RECORD
+from protocol.choice_law import CHOICE_LOCAL
+from protocol.mechanisms import LOCAL
+from protocol.numeric import NUMERIC, VOTES
+from protocol.numeric.coordinates import SCALARS
+from protocol.record_arms import RECORD_CENTRAL, RECORD_MECHANISMS
+from server.mechanisms import CENTRAL
+from server.mechanisms.exact_choices import CHOICES
+from server.mechanisms.rounds import ROUNDS
+from server.mechanisms.selections import SELECTIONS
+from studies.audit.run import EXACT, audit
+from studies.audit.subjects import SUBJECTS, build
+
+LEVELS = tuple(map(Decimal, ("0.1", "1", "4")))
+CONFIDENCE = 1 - 1e-9
+DRAWS = 4000
+EXACTLY = sorted(
+    name
+    for name in SUBJECTS
+    if name.startswith(("label/", "choice/", "client/"))
+    or name in {f"numbers/{one}/1" for one in SCALARS if one != "laplace"} | {"numbers/unary/2", "numbers/duchi-cube/3"}
+)
+EXACTLY.remove("client/file")
+SAMPLED = sorted(set(SUBJECTS) - set(EXACTLY))
+
+
+def named(kind: str) -> set[str]:
+    return {name.split("/")[1] for name in SUBJECTS if name.startswith(f"{kind}/")}
+
+
+def test_no_mechanism_of_a_registry_is_left_out() -> None:
+    assert set(LOCAL) <= named("label") and set(CHOICE_LOCAL) == named("choice")
+    assert {*NUMERIC, *VOTES, *SCALARS} == named("numbers")
+    assert set(CENTRAL) == set(ARM_CENTRAL) == named("central")
+    assert set(RECORD) == named("objective") and set(SELECTIONS) == named("selection")
+    assert {*ROUNDS, *CHOICES} == named("records")
+    assert {"exceedances" if name in ("threshold", "histogram") else name for name in named("records")} == set(
+        RECORD_CENTRAL
+    )
+    known = {*LOCAL, MENU, *CHOICE_LOCAL, *CENTRAL, *RECORD, "none"}  # a menu is one of its levels a label
+    assert {name for names in MECHANISMS.values() for name in names} <= known
+    assert {name for names in RECORD_MECHANISMS.values() for name in names} <= {*NUMERIC, *RECORD_CENTRAL, "none"}
+
+
+@pytest.mark.parametrize("name", EXACTLY)
+def test_exact_laws_keep_their_claim_and_reach_it(name: str) -> None:
+    for level in LEVELS:
+        found = audit(build(name, level), DRAWS, CONFIDENCE, seed=1)
+        assert found.way == EXACT and not found.broken
+        assert found.found == pytest.approx(float(level), rel=0.01) and not math.isinf(found.found)
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_sampled_bounds_stay_below_the_claim(name: str) -> None:
+    found = audit(build(name, Decimal(1)), DRAWS, CONFIDENCE, seed=1)
+    assert not found.broken, found
+    assert found.found <= float(found.claim.epsilon) < found.detects < math.inf
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=str)
+def test_every_subject_is_offered_at_every_level(level: Decimal) -> None:
+    assert {build(name, level).name for name in SUBJECTS} == set(SUBJECTS)
