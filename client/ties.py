@@ -31,4 +31,6 @@ def settled(task: Task, values: Symbols, draws: Draws, rows: Rows) -> Symbols:
 
 def wins(values: Symbols) -> NDArray[np.float64]:
     """y: 0, 1, or 1/2 for a tie."""
-    return np.where(values == TIE, 0.5, values.astype(np.float64))
+    y = values.astype(np.float64)
+    y[values == TIE] = 0.5
+    return y

@@ -6,6 +6,7 @@ all formulas, so rounding is no bias. Every value of a row depends on that row a
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +39,20 @@ def project(x: Floats) -> Floats:
 
 def lift(u: Floats) -> Floats:
     """theta = Q u, the inverse of `project` on vectors that sum to zero; shape (..., p) -> (..., p + 1)."""
-    j = np.arange(1, u.shape[-1] + 1)
-    scaled = u / np.sqrt(j * (j + 1.0))
+    j, lengths = _helmert(u.shape[-1])
+    scaled = u / lengths
     suffix = np.cumsum(scaled[..., ::-1], axis=-1)[..., ::-1]
     theta = np.zeros((*u.shape[:-1], u.shape[-1] + 1))
     theta[..., :-1] = suffix
     theta[..., 1:] -= j * scaled
     return theta
+
+
+@lru_cache
+def _helmert(p: int) -> tuple[NDArray[np.int64], Floats]:
+    """j = 1, ..., p and sqrt(j (j + 1)), of all columns of Q."""
+    j = np.arange(1, p + 1)
+    return j, np.sqrt(j * (j + 1.0))
 
 
 def coordinates(problem: Problem, theta: Floats) -> Floats:

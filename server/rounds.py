@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import fields
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,11 @@ def play(study: Study, cell: Cell, ask: Ask, server: Server, check: Check = comp
 
 def options(problem: Problem, arm: Arm) -> Options:
     """An arm's options as estimators take them."""
+    return _options(np.inf if problem.bound is None else float(problem.bound), arm)
+
+
+@lru_cache
+def _options(bound: float, arm: Arm) -> Options:
     values: dict[str, Any] = {key: float(value) if isinstance(value, Decimal) else value for key, value in arm.options}
     known = {field.name: values[field.name] for field in fields(Options) if field.name in values}
-    return Options(bound=np.inf if problem.bound is None else float(problem.bound), **known)
+    return Options(bound, **known)

@@ -5,10 +5,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.choice_features import reduce_blocks, reduced_blocks, row_sizes
+from protocol.choice_features import reduce_blocks, row_sizes
 from protocol.coins import Floats
 from protocol.features import coordinates
 from protocol.problem import Problem
+from protocol.store import FeatureStore
 from protocol.study import Study
 from studies.moments import fresh_blocks, gram
 from studies.record_score import RecordScorer
@@ -17,16 +18,17 @@ from studies.score import TEST_ROWS, Score, Scorer
 _ORACLE_ROWS = 1 << 15
 
 
-def scorer(study: Study, theta: Floats) -> Scorer:
-    """Scores the estimates of a study of any kind."""
-    return SCORERS[study.problem.kind](study, theta)
+def scorer(study: Study, theta: Floats, features: FeatureStore | None = None) -> Scorer:
+    """Scores the estimates of a study of any kind; `features` as in `studies.score:Scorer`."""
+    return SCORERS[study.problem.kind](study, theta, features)
 
 
 class ChoiceScorer(Scorer):
     """Scores estimates from top choices against the truth, on one draw of fresh test features (stream METRICS)."""
 
-    def __init__(self, study: Study, theta: Floats) -> None:
+    def __init__(self, study: Study, theta: Floats, features: FeatureStore | None = None) -> None:
         self._study, self._theta = study, theta
+        self._features = features or FeatureStore(study.seed, budget_bytes=0)
         self._choices, self._sizes = fresh_blocks(study.problem, study.seed, TEST_ROWS)
         self._z = dots(self._choices, theta)
         self._chance, self._partition = softmax(self._z, self._sizes)
@@ -37,7 +39,7 @@ class ChoiceScorer(Scorer):
         The mean over pairs is 2 / (K - 1) (sum_k v_k v_k^T - X X^T / K), X = sum_k v_k.
         """
         problem = self._study.problem
-        v = reduced_blocks(problem, self._study.seed, n, repetition, 0, n)
+        v = self._features.reduced(problem, n, repetition, 0, n)
         sizes = row_sizes(problem, 0, n).astype(np.float64)
         most, p = v.shape[1:]
         total = np.zeros((n, p))
@@ -100,7 +102,7 @@ def choice_curvature(problem: Problem, theta: Floats, seed: int) -> Floats:
     return spread
 
 
-SCORERS: dict[str, Callable[[Study, Floats], Scorer]] = {
+SCORERS: dict[str, Callable[[Study, Floats, FeatureStore | None], Scorer]] = {
     "pairwise": Scorer,
     "choice": ChoiceScorer,
     "records": RecordScorer,

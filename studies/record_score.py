@@ -3,6 +3,7 @@
 import numpy as np
 
 from protocol.coins import Floats
+from protocol.store import FeatureStore
 from protocol.strict import StudyError
 from protocol.study import Study
 from studies.score import Score, Scorer
@@ -21,7 +22,7 @@ def truth_of(study: Study, theta: Floats) -> RecordTruth:
 class RecordScorer(Scorer):
     """Scores estimates from records against the truth: error, error in the metric of the features, excess risk."""
 
-    def __init__(self, study: Study, theta: Floats) -> None:
+    def __init__(self, study: Study, theta: Floats, _features: FeatureStore | None = None) -> None:
         self._theta, self._truth = theta, truth_of(study, theta)
         self._metric = np.eye(len(theta)) if study.problem.model == "mean" else self._truth.second_moments
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from protocol.coins import Floats
-from protocol.features import coordinates, reduced_rows
+from protocol.features import coordinates
 from protocol.links import LINKS
+from protocol.store import FeatureStore
 from protocol.study import Study
 from studies.moments import dot, fresh, gram
 
@@ -25,19 +26,25 @@ class Score:
 
 
 class Scorer:
-    """Scores the estimates of one study against its truth, on one draw of fresh test features (stream METRICS)."""
+    """Scores the estimates of one study against its truth, on one draw of fresh test features (stream METRICS).
 
-    def __init__(self, study: Study, theta: Floats) -> None:
+    `features` is where a repetition's are found that somebody else draws as well; they are drawn here without it.
+    """
+
+    def __init__(self, study: Study, theta: Floats, features: FeatureStore | None = None) -> None:
         self._study = study
         self._theta = theta
+        self._features = features or FeatureStore(study.seed, budget_bytes=0)
         self._test = np.asfortranarray(fresh(study.problem, study.seed, TEST_ROWS))
         self._z = dot(self._test, theta)
         self._link = LINKS[study.problem.model]
         self._chance = self._link.cdf(self._z)
+        self._other = 1.0 - self._chance
+        self._least = _partition(self._z)
 
     def covariance(self, n: int, repetition: int) -> Floats:
         """Sigma_D = (1/n) sum_i u_i u_i^T of a repetition's features in reduced coordinates, shape (p, p)."""
-        return gram(reduced_rows(self._study.problem, self._study.seed, n, repetition, 0, n))
+        return gram(self._features.reduced(self._study.problem, n, repetition, 0, n))
 
     def score(self, estimate: Floats, covariance: Floats) -> Score:
         """Score an estimate of shape (d,).
@@ -53,7 +60,7 @@ class Scorer:
         reduced = coordinates(self._study.problem, gap)
         z = dot(self._test, estimate)
         divergence = self._divergence(z)
-        right = np.where(z > 0, self._chance, 1.0 - self._chance)
+        right = np.where(z > 0, self._chance, self._other)
         return Score(
             error_l2=float(np.sqrt((gap * gap).sum())),
             error_sigma=float(np.sqrt(max(0.0, (reduced[:, None] * covariance * reduced).sum()))),
@@ -64,7 +71,7 @@ class Scorer:
     def _divergence(self, z: Floats) -> Floats:
         """KL(F(z*) || F(z)) of every test row; of the logistic model by its log-partition, which cancels less."""
         if self._study.problem.model == "btl":
-            return _partition(z) - _partition(self._z) - self._chance * (z - self._z)
+            return _partition(z) - self._least - self._chance * (z - self._z)
         gain = self._link.log_cdf(self._z) - self._link.log_cdf(z)
         loss = self._link.log_cdf(-self._z) - self._link.log_cdf(-z)
         return self._chance * gain + self._link.cdf(-self._z) * loss
@@ -72,5 +79,8 @@ class Scorer:
 
 def _partition(z: Floats) -> Floats:
     """log(1 + e^z), without overflow."""
-    values: Floats = np.maximum(z, 0.0) + np.log(1.0 + np.exp(-np.abs(z)))
+    values: Floats = np.exp(-np.abs(z))
+    values += 1.0
+    np.log(values, out=values)
+    values += np.maximum(z, 0.0)
     return values

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from protocol.failure import RunFailed
 from protocol.study import Cell
+from server.rounds import play
 from studies.choice_score import scorer
-from studies.in_process import run_cell
+from studies.in_process import in_process
 from studies.load import Loaded
 from studies.parts import describe_cell, part_path
 from studies.results import tabulate, write
@@ -30,8 +31,10 @@ def run_unit(loaded: Loaded, cell: Cell, clients: int, parts: Path) -> float:
     """Play a cell, score it and write its part file, whole or not at all; returns seconds. Raises UnitError."""
     start = time.perf_counter()
     try:
-        outcomes = run_cell(loaded.study, loaded.truth, cell, clients)
-        table = tabulate(loaded.study, scorer(loaded.study, loaded.theta), cell, outcomes)
+        room = in_process(loaded.study, loaded.truth, clients)
+        outcomes = play(loaded.study, cell, room.ask, room.server)
+        score = scorer(loaded.study, loaded.theta, room.server.features)  # of features that server and clients draw too
+        table = tabulate(loaded.study, score, cell, outcomes)
         write(table, part_path(parts, cell))
     except Exception as error:
         raise UnitError(f"{describe_cell(cell)}: {type(error).__name__}: {error}") from error

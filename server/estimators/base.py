@@ -134,7 +134,9 @@ class Estimate:
 
 def wins(symbols: NDArray[np.uint8]) -> NDArray[np.float64]:
     """y of symbols: 0, 1, and 1/2 for a tie."""
-    return np.where(symbols == TIE, 0.5, symbols.astype(np.float64))
+    y = symbols.astype(np.float64)
+    y[symbols == TIE] = 0.5
+    return y
 
 
 def _check_array(name: str, values: NDArray[np.generic], dtype: type[np.generic], shape: tuple[int, ...]) -> None:
