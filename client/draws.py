@@ -12,7 +12,8 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from protocol.coins import Address, Stream, Words, spans
+from client.compiled import kernels
+from protocol.coins import Address, Stream, Words, key_of, spans
 from protocol.messages import Coins
 
 Rows = NDArray[np.int64]
@@ -62,10 +63,15 @@ class AddressedDraws:
     def __init__(self, seed: int, n: int, repetition: int, round: int = 0) -> None:
         self._lanes = Address(seed, Stream.PRIVACY, n, repetition, round)
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """Of the sequence that all lanes are from."""
+        return key_of(self._lanes)
+
     def lanes(self, rows: Places) -> NDArray[np.uint16]:
         """The row's lane; rows in increasing order."""
         runs, lines = _lines(rows, FAR, LANES)
-        held = _joined(spans(self._lanes, ((start // LANES, count // LANES) for start, count in runs)))
+        held = _read(self._lanes, [(start // LANES, count // LANES) for start, count in runs])
         return held.astype("<u8", copy=False).view("<u2")[lines]
 
     def escalations(self, rows: Rows) -> Words:
@@ -94,9 +100,8 @@ class AddressedDraws:
         """Words r count, ..., r count + count - 1 of a sequence for each row r, shape (rows, count)."""
         runs, lines = _lines(rows, FAR // count, 1)
         address = replace(self._lanes, stream=stream, **place)
-        return _joined(spans(address, ((start * count, size * count) for start, size in runs))).reshape(-1, count)[
-            lines
-        ]
+        held = _read(address, [(start * count, size * count) for start, size in runs])
+        return held.reshape(-1, count)[lines]
 
 
 class SecretDraws:
@@ -176,5 +181,11 @@ def _lines(rows: Places, far: int, unit: int) -> tuple[list[tuple[int, int]], sl
     return list(zip(starts.tolist(), sizes.tolist(), strict=True)), lines
 
 
-def _joined(parts: list[Words]) -> Words:
+def _read(address: Address, runs: list[tuple[int, int]]) -> Words:
+    """Words start, ..., start + count - 1 of a sequence for each run of (start, count), joined."""
+    fast = kernels(sum(count for _, count in runs))
+    if fast is not None:
+        found: Words = fast.words(key_of(address), runs)
+        return found
+    parts = spans(address, runs)
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype=np.uint64), *parts])

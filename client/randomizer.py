@@ -6,15 +6,18 @@ P(symbol = s | value = v) = #{u: t_{s-1} <= u < t_s} / 2^63 = table[v][s] / 2^63
 
 Comparing top bits decides t <= u unless lane = t >> 47; only there the escalation is read. It is read where the lane
 meets a threshold of *any* value, so which coins are read, and how many, does not depend on the values. Nor do the
-operations: nothing branches on a value, and its thresholds are selected by bits or looked up in a column.
+operations: nothing branches on a value, and its thresholds are selected by bits or looked up in a column. Many rows
+are compared by compiled loops, by the same rules and to the same bits.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from client.draws import ESCALATION_BITS, Draws, Places
+from client.compiled import kernels
+from client.draws import ESCALATION_BITS, AddressedDraws, Draws, Places
 from protocol.channel import DiscreteChannel
 
 MOST_OUTCOMES = 256
@@ -23,8 +26,10 @@ FEW = 16  # thresholds of a table up to which comparing with all of them is chea
 _LANES = 1 << 16
 
 Values = NDArray[np.uint8]
-Coins = NDArray[np.uint16] | NDArray[np.uint64]  # lanes, or all bits
+Lanes = NDArray[np.uint16]
+Coins = Lanes | NDArray[np.uint64]  # lanes, or all bits
 Flags = NDArray[np.bool_]
+Open = tuple[NDArray[np.int64], Lanes]  # where a lane leaves the symbol open, and these lanes
 
 
 def randomize(values: Values, channel: DiscreteChannel, draws: Draws, rows: Places) -> Values:
@@ -38,25 +43,40 @@ def randomize(values: Values, channel: DiscreteChannel, draws: Draws, rows: Plac
     """
     _check(values, channel, rows)
     thresholds = channel.thresholds
-    tops = (thresholds >> np.uint64(ESCALATION_BITS)).astype(np.uint16)
-    meets = _meeting(tops)
     symbols = np.empty(len(values), dtype=np.uint8)
-    scratch = np.empty((2, min(len(values), BLOCK)), dtype=np.uint8)
-    undecided = []
-    for start in range(0, len(values), BLOCK):
-        part = slice(start, start + BLOCK)
-        lanes = draws.lanes(rows[part])
-        _count(tops, values[part], lanes, np.less, symbols[part], scratch)
-        met = meets(lanes).nonzero()[0]
-        if len(met):
-            undecided.append((met + start, lanes[met]))
-    if undecided:
-        places, tied = (np.concatenate(parts) for parts in zip(*undecided, strict=True))
+    places, tied = _decide((thresholds >> np.uint64(ESCALATION_BITS)).astype(np.uint16), values, draws, rows, symbols)
+    if len(places):
         coins = tied.astype(np.uint64) << np.uint64(ESCALATION_BITS) | draws.escalations(_at(rows, places))
         settled = np.empty((3, len(places)), dtype=np.uint8)
         _count(thresholds, values[places], coins, np.less_equal, settled[0], settled[1:])
         symbols[places] = settled[0]
     return symbols
+
+
+def _decide(tops: Lanes, values: Values, draws: Draws, rows: Places, symbols: Values) -> Open:
+    """Set symbols by lanes: compiled where that pays, else by numpy, to the same bits."""
+    is_top = _is_top(tops) if tops.size > FEW else np.zeros(0, dtype=np.bool_)
+    fast = kernels(len(values))
+    if fast is not None and isinstance(draws, AddressedDraws) and isinstance(rows, range) and rows.step == 1:
+        whole: Open = fast.select_addressed(tops, is_top, values, draws.key, rows.start, symbols)
+        return whole
+    scratch = np.empty((2, min(len(values), BLOCK)), dtype=np.uint8)
+    select = partial(_by_numpy, scratch) if fast is None else fast.select
+    found_at: list[NDArray[np.int64]] = []
+    found_lanes: list[Lanes] = []
+    for start in range(0, max(len(values), 1), BLOCK):
+        part = slice(start, start + BLOCK)
+        places, tied = select(tops, is_top, values[part], draws.lanes(rows[part]), symbols[part])
+        found_at.append(places + start)
+        found_lanes.append(tied)
+    return np.concatenate(found_at), np.concatenate(found_lanes)
+
+
+def _by_numpy(scratch: Values, tops: Lanes, is_top: Flags, values: Values, lanes: Lanes, symbols: Values) -> Open:
+    """`client.kernels.select`, whose oracle it is."""
+    _count(tops, values, lanes, np.less, symbols, scratch)
+    places = (is_top.take(lanes) if len(is_top) else _among(lanes, tops)).nonzero()[0]
+    return places, lanes[places]
 
 
 def _count(
@@ -83,21 +103,20 @@ def _masks(values: Values, count: int) -> list[Values]:
     return [values] if count == 2 else [(values == value).view(np.uint8) for value in range(1, count)]
 
 
-def _meeting(tops: NDArray[np.uint16]) -> Callable[[NDArray[np.uint16]], Flags]:
-    """Tells which lanes are the top of a threshold of any value."""
-    if tops.size > FEW:
-        table = np.zeros(_LANES, dtype=np.bool_)
-        table[tops] = True
-        return table.take
-    different = set(tops.ravel().tolist())
+def _is_top(tops: Lanes) -> Flags:
+    """Of each lane there is, whether it is the top of a threshold of any value."""
+    table = np.zeros(_LANES, dtype=np.bool_)
+    table[tops] = True
+    return table
 
-    def meets(lanes: NDArray[np.uint16]) -> Flags:
-        flags: Flags = lanes == tops[0, 0]
-        for top in different - {int(tops[0, 0])}:
-            flags |= lanes == top
-        return flags
 
-    return meets
+def _among(lanes: Lanes, tops: Lanes) -> Flags:
+    """Which lanes are the top of a threshold of any value."""
+    first, *others = set(tops.ravel().tolist())
+    flags: Flags = lanes == first
+    for top in others:
+        flags |= lanes == top
+    return flags
 
 
 def _at(rows: Places, places: NDArray[np.intp]) -> NDArray[np.int64]:

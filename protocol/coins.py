@@ -77,7 +77,7 @@ def spans(address: Address, places: Iterable[tuple[int, int]]) -> list[Words]:
 
     The generator makes blocks of four words, so a seek goes to block start // 4 and skips the rest.
     """
-    generator, key = _generator(), _key(address)
+    generator, key = _generator(), key_of(address)
     found = []
     for start, count in places:
         if start < 0 or count < 0:
@@ -89,14 +89,15 @@ def spans(address: Address, places: Iterable[tuple[int, int]]) -> list[Words]:
 
 
 @lru_cache(maxsize=1024)
-def _key(address: Address) -> tuple[int, ...]:
+def key_of(address: Address) -> tuple[int, int]:
     """The 128 bits that Philox has for a sequence, as `numpy.random.Philox(seed_sequence)` does."""
     place = (int(address.stream), address.n, address.repetition, address.round)
     sequence = np.random.SeedSequence(address.seed, spawn_key=place)
-    return tuple(sequence.generate_state(2, np.uint64).tolist())
+    first, second = sequence.generate_state(2, np.uint64).tolist()
+    return first, second
 
 
-def _state(key: tuple[int, ...], block: int) -> Any:
+def _state(key: tuple[int, int], block: int) -> Any:
     """What numpy's generator looks like before it makes a block: plain numbers, which it takes faster than arrays."""
     inside = {"counter": (block, 0, 0, 0), "key": key}
     rest = {"buffer": (0, 0, 0, 0), "buffer_pos": 4, "has_uint32": 0, "uinteger": 0}

@@ -5,39 +5,19 @@ never on threads or vector width. Arrays of features are (p, n), one feature a l
 the compiler can take several rows at once.
 """
 
-import functools
 import math
-from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from protocol.compiling import compiler
+
 Array = NDArray[np.float64]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 TILE = 512  # the buffers of one tile fit the first-level cache; 512 factors of at most 2 cannot overflow
 
-
-def compiled(function: Function) -> Function:
-    """Compile to machine code on first use and keep the code on disk; IEEE arithmetic in the order written."""
-    dispatcher = numba.njit(cache=True, nogil=True, fastmath=False, error_model="numpy")(function)
-    if dispatcher.stats.cache_path == str(Path(__file__).parent / "__pycache__"):
-        _forget_stale(Path(dispatcher.stats.cache_path))
-    return cast(Function, dispatcher)
-
-
-@functools.cache
-def _forget_stale(folder: Path) -> None:
-    """Drop kept code older than any kernel's source: numba itself looks at a function's own file only."""
-    changed = max(source.stat().st_mtime for source in Path(__file__).parent.glob("kernels*.py"))
-    for index in folder.glob("kernels*.nbi"):
-        with suppress(FileNotFoundError):
-            if index.stat().st_mtime < changed:
-                index.unlink()
+compiled = compiler(numba.njit)
 
 
 @compiled

@@ -24,6 +24,7 @@ LOWEST, HIGHEST = 0, (1 << ESCALATION_BITS) - 1
 
 def addressed(small: bool) -> Prepared:
     """Coins of a simulation, beside floating-point numbers of numpy's own generator; the limit is Philox alone."""
+    import_module("numba")  # as in a process with a server: without, a client has numpy alone
     n = SOME if small else MANY
     values, keep, generator = _values(n, 2), float(BINARY.probability(0, 0)), np.random.default_rng(SEED)
 

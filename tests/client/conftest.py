@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from client import kernels
 from client.labeler import Node, answer
 from client.ledger import DiskLedger
 from client.policy import Policy
@@ -133,3 +134,11 @@ def bits() -> Callable[[Report], NDArray[np.uint8]]:
         return np.asarray(report.payload.values[0], dtype=np.uint8)
 
     return reading
+
+
+@pytest.fixture(params=["numpy", "compiled"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coins and choices by numpy alone, or compiled however few there are."""
+    way = kernels if request.param == "compiled" else None
+    for module in ("client.draws", "client.randomizer"):
+        monkeypatch.setattr(f"{module}.kernels", lambda work: way)

@@ -16,6 +16,8 @@ from client.draws import FAR, FEW_BYTES, AddressedDraws, Draws, SecretDraws
 from protocol.coins import Address, Stream, words
 from protocol.messages import Coins
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 N = 100_000
 
 

@@ -17,6 +17,8 @@ from protocol.coins import Stream
 from protocol.mechanisms.randomized_response import k_randomized_response, randomized_response
 from protocol.messages import Coins
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 LOW = 1 << 47
 LANES = 1 << 16
 

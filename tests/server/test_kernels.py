@@ -1,8 +1,6 @@
 """Compiled passes against plain formulas and independent values."""
 
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.features import lift, project
-from server.kernels import _forget_stale, mean_moment, sum_of_logs
+from server.kernels import mean_moment, sum_of_logs
 from server.kernels_descent import residual
 from server.kernels_elementary import exp_nonpositive, log_one_plus
 from server.kernels_logistic import cumulant, variances
@@ -199,13 +197,3 @@ def test_inverse() -> None:
     np.testing.assert_allclose(inverted @ (root @ root.T + 0.5 * np.eye(6)), np.eye(6), atol=1e-12)
     assert not inverse(np.ones((3, 3)), 0.0)[1]
     assert not inverse(np.full((2, 2), np.nan), 0.0)[1]
-
-
-def test_old_machine_code_is_dropped_when_any_kernel_changed(tmp_path: Path) -> None:
-    stale, fresh, other = (tmp_path / name for name in ("kernels_a.nbi", "kernels_b.nbi", "else.nbi"))
-    for path in (stale, fresh, other):
-        path.touch()
-    os.utime(stale, (0, 0))
-    os.utime(other, (0, 0))
-    _forget_stale(tmp_path)
-    assert [path.exists() for path in (stale, fresh, other)] == [False, True, True]
