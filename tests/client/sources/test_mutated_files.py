@@ -15,10 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from client.sources.columns import Wanted
+from client.sources.item_features import read_item_features
 from client.sources.loading import read_table
 from client.sources.ranking_columns import RankingWanted
 from client.sources.ranking_labels import RankingAs, read_ranking_table
 from client.sources.reading import SourceError, name_of, read_records
+from client.sources.record_columns import RecordColumns
+from client.sources.record_table import read_record_table
 from client.sources.table import Table
 
 ALONE = Wanted("none")
@@ -194,6 +197,31 @@ def test_mutations_of_parquet(tmp_path: Path) -> None:
     for _ in range(150):
         path.write_bytes(mutated(raw, rng))
         read(path, wanted)
+
+
+OTHERS: dict[str, Callable[[Path], object]] = {
+    "heavy_tailed/forbes2000.csv": lambda path: read_record_table(path, False, SALES),
+    "heavy_tailed/auto_claims_paid.csv": lambda path: read_record_table(path, False, PAID),
+    "quirks/q13b_nan_inf.jsonl": lambda path: read_record_table(path, False, RecordColumns(("y",), "mean", id="id")),
+    "pairwise/flatlizards_features.csv": lambda path: read_item_features(path, ["throat.PC1", "SVL"]),
+    "rankings/nascar_2002_long.csv": lambda path: read_ranking_table(path, False, RACES, RankingAs(1)),
+    "rankings/breadwheat_triadic.csv": lambda path: read_ranking_table(path, False, WHEAT, RankingAs(0)),
+}
+SALES = RecordColumns(("sales", "profits"), "mean", id="rownames", missing="drop-public")
+PAID = RecordColumns(("AGE",), "linear", response="PAID")
+RACES, WHEAT = RankingWanted(labeler="none", unranked="absent"), RankingWanted(best="overall_best")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_mutations_of_numbers_features_and_rankings(tmp_path: Path, shared_data: Path, name: str) -> None:
+    path, raw, rng, refused = tmp_path / "file", begun(shared_data / name), random.Random(11), 0
+    for _ in range(40):
+        path.write_bytes(mutated(raw, rng))
+        try:
+            OTHERS[name](path)
+        except SourceError:
+            refused += 1
+    assert refused
 
 
 def _same(one: Table, other: Table) -> bool:

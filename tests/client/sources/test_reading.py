@@ -3,6 +3,8 @@
 import gzip
 import json
 import sys
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from client.sources import containers
-from client.sources.reading import SourceError, name_of, read_records
+from client.sources import containers, text_formats
+from client.sources.reading import EMPTY, SourceError, name_of, read_records
 
 TEXT = "labeler,item_a,item_b,winner\nr1,x,y,x\nr2,y,z,\n"
 GZIPPED = gzip.compress(TEXT.encode(), mtime=0)  # without the time: names of tests are the same in all processes
@@ -91,6 +93,38 @@ def test_parquet_takes_text_whole_numbers_and_truths(tmp_path: Path) -> None:
         records.column("d")
 
 
+def test_parquet_of_other_kinds(tmp_path: Path) -> None:
+    talk = [[{"role": "user", "content": "q"}, {"role": "assistant", "content": "good"}], None]
+    when = [datetime(2026, 1, 2, 3, 4, 5), None]
+    path = parquet(tmp_path, a=talk, b=when, c=[Decimal("1.50"), None], d=[b"x", b"y"], e=[[1], [2]], f=["", " "])
+    records = read_records(path)
+    said = '[{"content":"q","role":"user"},{"content":"good","role":"assistant"}]'
+    assert [records.column(name) for name in "abc"] == [
+        [said, None],
+        ["2026-01-02 03:04:05.000000", None],
+        ["1.50", None],
+    ]
+    assert (records.column("f"), records.column("f", text=True)) == ([None, None], [EMPTY, EMPTY])
+    for name, message in (("d", "expected text, .* got binary"), ("e", "row 1, field e: expected text or a number")):
+        with pytest.raises(SourceError, match=message):
+            records.column(name)
+    packed = tmp_path / "packed"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_records(packed).column("a") == records.column("a")
+    assert (read_records(packed).packed, len(read_records(packed))) == ("gzip", 2)
+
+
+def test_lines_that_are_too_long_and_quotes_that_never_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containers, "LONGEST_LINE", 100)
+    monkeypatch.setattr(text_formats, "LONGEST_FIELD", 50)
+    with pytest.raises(SourceError, match="line 2: expected lines of at most 100 bytes"):
+        len(read_records(write(tmp_path, b"a,b\n" + b"x" * 200)))
+    with pytest.raises(SourceError, match=r"line 2: expected comma-separated values, .*never closed"):
+        len(read_records(write(tmp_path, b'a,b\n"x,y\n' + b"z,u\n" * 40)))
+    with pytest.raises(SourceError, match="header: expected names of columns"):
+        read_records(write(tmp_path, b"a" * 80 + b"\n"))
+
+
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
@@ -118,10 +152,10 @@ def test_what_is_no_usable_file(tmp_path: Path, raw: bytes, message: str) -> Non
 @pytest.mark.parametrize("cut", [1, 4, 100, 1000])
 def test_a_compressed_file_that_ends_too_early_is_not_read_in_part(tmp_path: Path, cut: int) -> None:
     zstandard = pytest.importorskip("zstandard")
-    text = "labeler,item_a,item_b,winner\n" + "".join(f"r{row},x{row % 97},y,tie\n" for row in range(50_000))
+    text = "labeler,item_a,item_b,winner\n" + "".join(f"r{row},x{row % 97},y,tie\n" for row in range(12_000))
     for compress in (gzip.compress, zstandard.compress):
         raw = compress(text.encode())
-        assert len(read_records(write(tmp_path, raw))) == 50_000
+        assert len(read_records(write(tmp_path, raw))) == 12_000
         for damaged in (raw[:-cut], raw + raw[:-cut]):
             with pytest.raises(SourceError, match="got a damaged one"):
                 len(read_records(write(tmp_path, damaged)))
