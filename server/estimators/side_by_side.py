@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from protocol.terms import TIE
 from server.estimators.base import Estimate, Options
@@ -14,7 +15,6 @@ from server.kernels_lanes import descend_lanes
 from server.kernels_vector import WIDTH
 
 _BLOCK = 2048  # rows whose reports are brought side by side at a time
-_DOUBLED = np.array([0, 2, 1], dtype=np.uint8)  # twice y, by symbol
 assert TIE == 2
 
 Arm = tuple[Workspace, Options]
@@ -54,11 +54,19 @@ def side_by_side(arms: Sequence[Arm]) -> list[Estimate]:
     for lane, (known, options) in enumerate(arms):
         channels[:, lane] = known.contrast, known.flip, first_step(known, options) * known.contrast
     u, doubled = np.zeros((rows.shape[1], WIDTH)), np.zeros((_BLOCK, WIDTH), dtype=np.uint8)
+    reports = [_twice(known) for known, _ in arms]
     for start in range(0, len(rows), _BLOCK):
         part = rows[start : start + _BLOCK]
-        for lane, (known, _) in enumerate(arms):
-            assert known.evidence.symbols is not None
-            doubled[: len(part), lane] = _DOUBLED[known.evidence.symbols[start : start + _BLOCK]]
+        for lane, own in enumerate(reports):
+            doubled[: len(part), lane] = own[start : start + _BLOCK]
         descend_lanes(part, doubled[: len(part)], channels, bound, float(start), u)
     found: list[Array] = list(np.ascontiguousarray(u.T))
     return [last_iterate(own, options) for own, (_, options) in zip(found, arms, strict=False)]
+
+
+def _twice(known: Workspace) -> NDArray[np.uint8]:
+    """2 y of every report: 0, 2, and 1 for a tie."""
+    symbols = known.evidence.symbols
+    assert symbols is not None
+    one, both = np.uint8(1), np.uint8(3)
+    return (symbols << one) & both | symbols >> one
