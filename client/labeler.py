@@ -172,16 +172,10 @@ def _choices(question: Question, node: Node) -> tuple[Choice, ...]:
         raise _Refused(Code.UNIT_NOT_ALLOWED)  # proved for real numbers only
     if not synthetic and (task.first_repetition, task.repetitions) != (0, 1):
         raise TaskInvalid("expected one repetition, number 0: a file's labels exist once")
-    choices = question.choices(node.policy)
-    if not choices or not all(_usable(choice, node) for choice in choices):
+    choices = question.choices(node.policy, node.coins)
+    if not choices:
         raise _Refused(Code.MECHANISM_NOT_ALLOWED)
     return choices
-
-
-def _usable(choice: Choice, node: Node) -> bool:
-    """Whether the policy allows a mechanism, and secret coins can execute it exactly."""
-    exact = choice.numeric is None or choice.numeric.live or node.coins is Coins.ADDRESSED
-    return exact and node.policy.allows(choice.mechanism)
 
 
 def _asked(task: Task, choice: Choice, rows: Rows, node: Node, draws: Callable[[int], Draws]) -> Asked | AskedRecords:

@@ -49,13 +49,13 @@ class Asked:
         assert isinstance(self.choice.channel, DiscreteChannel)
         chosen = self.rows[fresh]
         places = as_range(chosen)
-        symbols = np.empty((self.task.repetitions, len(chosen)), dtype=np.uint8)
-        for index, repetition in enumerate(self._block()):
+        symbols = []
+        for repetition in self._block():
             values = self.source.labels(self.task, repetition, chosen).reveal()
             if self.task.ties is Ties.NONE:  # a claim and no row for ties: a fixed winner
                 values = values * (values != TIE)
-            symbols[index] = randomize(values, self.choice.channel, self.draws(repetition), places)
-        return symbols
+            symbols.append(randomize(values, self.choice.channel, self.draws(repetition), places))
+        return symbols[0][None] if len(symbols) == 1 else np.stack(symbols)
 
     def payload(self, symbols: Reports) -> Payload:
         """What is sent: `symbols`, clear labels, or exact sums.

@@ -23,7 +23,7 @@ class Question:
 
     def __init__(self, task: Task, name: bytes) -> None:
         self.task, self.id = task, name
-        self._chosen: tuple[Policy | None, tuple[Choice, ...]] = (None, ())
+        self._chosen: tuple[Policy | None, Coins | None, tuple[Choice, ...]] = (None, None, ())
         self._charges: dict[tuple[int, Coins], Charge] = {}
 
     @cached_property
@@ -37,15 +37,17 @@ class Question:
         (understand_records if self.of_records else understand)(self.task)
         return True
 
-    def choices(self, policy: Policy) -> tuple[Choice, ...]:
+    def choices(self, policy: Policy, coins: Coins) -> tuple[Choice, ...]:
         """The mechanisms of the menu that a client of this policy may use, the preferred one first: see `choose`.
 
-        Of records the only one. Raises TaskInvalid.
+        Of records the only one. None at all where the policy does not allow one of them, or coins of that kind cannot
+        execute it exactly. Raises TaskInvalid.
         """
-        before, found = self._chosen
-        if before is not policy:
+        before, kind, found = self._chosen
+        if before is not policy or kind is not coins:
             found = (execute(self.task),) if self.of_records else choose(self.task, self._executable, policy)
-            self._chosen = policy, found
+            found = found if all(_usable(choice, policy, coins) for choice in found) else ()
+            self._chosen = policy, coins, found
         return found
 
     def charge(self, choice: Choice, coins: Coins) -> Charge:
@@ -79,6 +81,11 @@ class Question:
             run=None,
             round=task.round,
         )
+
+
+def _usable(choice: Choice, policy: Policy, coins: Coins) -> bool:
+    exact = choice.numeric is None or choice.numeric.live or coins is Coins.ADDRESSED
+    return exact and policy.allows(choice.mechanism)
 
 
 def question_of(raw: bytes) -> Question:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from client.compiled import kernels
 from client.draws import ESCALATION_BITS, AddressedDraws, Draws, Places
+from client.few import FEW_ROWS, randomize_few
 from protocol.channel import DiscreteChannel
 
 MOST_OUTCOMES = 256
@@ -43,6 +44,8 @@ def randomize(values: Values, channel: DiscreteChannel, draws: Draws, rows: Plac
     """
     _check(values, channel, rows)
     thresholds = channel.thresholds
+    if len(values) <= FEW_ROWS and thresholds.size <= FEW:
+        return randomize_few(values, channel, draws, rows)
     symbols = np.empty(len(values), dtype=np.uint8)
     places, tied = _decide((thresholds >> np.uint64(ESCALATION_BITS)).astype(np.uint16), values, draws, rows, symbols)
     if len(places):
@@ -130,7 +133,8 @@ def _check(values: Values, channel: DiscreteChannel, rows: Places) -> None:
         raise ValueError(f"expected one uint8 value a row, got {values.dtype} {values.shape} for {shape}")
     if not 2 <= channel.outcomes <= MOST_OUTCOMES:
         raise ValueError(f"expected at least 2 and at most {MOST_OUTCOMES} outcomes, got {channel.outcomes}")
-    if len(values) and int(values.max()) >= len(channel.table):
+    largest = max(values.tolist(), default=0) if len(values) <= FEW_ROWS else int(values.max())
+    if largest >= len(channel.table):
         raise ValueError(f"expected values below {len(channel.table)}, got a larger one")
     if not _increasing(rows):
         raise ValueError("expected rows in increasing order, each once")
@@ -154,5 +158,5 @@ def as_range(rows: NDArray[np.int64]) -> Places:
     """
     if not _increasing(rows):
         raise ValueError("expected rows in increasing order, each once")
-    dense = len(rows) > 0 and int(rows[-1]) - int(rows[0]) + 1 == len(rows)
-    return range(int(rows[0]), int(rows[-1]) + 1) if dense else rows
+    first, last = (int(rows[0]), int(rows[-1])) if len(rows) else (0, 0)
+    return range(first, last + 1) if last - first + 1 == len(rows) else rows

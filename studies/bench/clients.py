@@ -1,12 +1,14 @@
 """Many clients with one label each, and a long stream of labels: through client, messages and estimator."""
 
 import resource
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from client.labeler import Node, answer
@@ -21,43 +23,43 @@ from protocol.messages import Mechanism, Runs, Task
 from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.store import FeatureStore
-from protocol.study import cells
 from protocol.terms import law
 from protocol.trust import Trust
 from server.estimators.base import Estimate, Options
 from server.estimators.minimiser import debiased
 from server.estimators.pair_sums import PairSums, by_pair
 from server.listening import listen
-from server.outcome import Outcome
 from studies.bench.figure import Prepared, Side
-from studies.in_process import in_process, run_cell
+from studies.in_process import in_process
 from studies.load import Loaded, build
+from studies.run import run
 
-SEED = 7
+SEED, CELLS = 7, 2
 RR = Mechanism.of("randomized-response", epsilon=Decimal(1))
 
 
 def clients(small: bool) -> Prepared:
-    """As many clients as labels, asked by a task's bytes; the limit is to read and write each report with protobuf."""
-    n = 200 if small else 40_000
-    many, few = _study(n), _study(200)
-    (report,) = wire.Reply.FromString(next(in_process(many.study, many.truth, n).replies([_asked(many, n)]))).reports
-    raw = report.report
+    """As many clients as labels in two cells of a study; the limit is to read and write each report with protobuf."""
+    n = 200 if small else 200_000
+    loaded, few = _study(n), _study(200)
+    (report,) = wire.Reply.FromString(
+        next(in_process(loaded.study, loaded.truth, n).replies([_asked(loaded, n)]))
+    ).reports
 
     def protobuf() -> None:
-        for _ in range(n):
-            wire.Report.FromString(raw).SerializeToString(deterministic=True)
+        for _ in range(CELLS * n):
+            wire.Report.FromString(report.report).SerializeToString(deterministic=True)
 
     def agree() -> None:
-        assert _alike(_played(few, 200, 200), _played(few, 200, 1)), "estimates depend on how many clients there are"
+        assert _played(few, 200, jobs=1).equals(_played(few, 1, jobs=1)), "estimates depend on who holds which rows"
 
-    ours = Side("halftruth", lambda: _played(many, n, n))
-    return Prepared(ours, (), n, "clients/s", agree, Side("protobuf, a report each", protobuf))
+    ours = Side("halftruth", lambda: _played(loaded, n, jobs=1 if small else None))
+    return Prepared(ours, (), CELLS * n, "clients/s", agree, Side("protobuf, a report each, one core", protobuf))
 
 
 def _study(n: int) -> Loaded:
     table = {
-        "study": {"name": "clients", "seed": SEED, "repetitions": 1},
+        "study": {"name": "clients", "seed": SEED, "repetitions": CELLS},
         "problem": {
             "kind": "pairwise",
             "dimension": 4,
@@ -71,20 +73,16 @@ def _study(n: int) -> Loaded:
     return build(table, Path())
 
 
+def _played(loaded: Loaded, many: int, jobs: int | None) -> pa.Table:
+    with tempfile.TemporaryDirectory() as out:
+        return run(loaded, Path(out), jobs=jobs, clients=many, block=1)
+
+
 def _asked(loaded: Loaded, n: int) -> bytes:
     study = loaded.study
     return encode_task(
         Task(study.fingerprint, Trust.LOCAL, Unit.LABEL, study.problem, (RR,), n, Decimal(1), None, 0, 1)
     )
-
-
-def _played(loaded: Loaded, n: int, many: int) -> list[Outcome]:
-    (cell,) = cells(loaded.study, 1)
-    return list(run_cell(loaded.study, loaded.truth, cell, many))
-
-
-def _alike(one: list[Outcome], other: list[Outcome]) -> bool:
-    return all(left.theta.tobytes() == right.theta.tobytes() for left, right in zip(one, other, strict=True))
 
 
 @dataclass(frozen=True)

@@ -54,10 +54,9 @@ _ALL = (
     Figure("many-items", "10^5 items, 10^7 clear comparisons", at_most(30), _in("fits", "many_items")),
     Figure(
         "clients",
-        "clients with one label each, from a task's bytes to an estimate, one core",
+        "2 x 200,000 clients with one label each, from a task's bytes to results on disk, processes' start included",
         at_least(40_000),
         _in("clients", "clients"),
-        cores=1,
     ),
     Figure(
         "stream",

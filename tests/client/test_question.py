@@ -56,9 +56,9 @@ def test_every_policy_makes_its_own_choice_whoever_asked_before() -> None:
     high, low = Policy.simulation(), replace(Policy.simulation(), pick="lowest")
     known = question.question_of(encode_task(TASK))
     for _ in range(2):
-        assert [choice.mechanism for choice in known.choices(high)] == [MENU[1], MENU[0]]
-        assert [choice.mechanism for choice in known.choices(low)] == [MENU[0], MENU[1]]
-    choice = known.choices(high)[0]
+        assert [choice.mechanism for choice in known.choices(high, Coins.OS)] == [MENU[1], MENU[0]]
+        assert [choice.mechanism for choice in known.choices(low, Coins.OS)] == [MENU[0], MENU[1]]
+    choice = known.choices(high, Coins.OS)[0]
     assert known.charge(choice, Coins.OS) is known.charge(choice, Coins.OS)
     assert known.charge(choice, Coins.ADDRESSED).coins is Coins.ADDRESSED
     assert (known.charge(choice, Coins.OS).epsilon, known.charge(choice, Coins.OS).task) == (Decimal(2), known.id)
