@@ -95,6 +95,27 @@ def guessed(coins: NDArray[np.bool_], scores: Floats, delta: float, alpha: float
     )
 
 
+def guesses_would_find(canaries: int, claimed: float, delta: float, alpha: float, chance: float = 0.99) -> float:
+    """The least epsilon above the claimed one that is found with probability `chance` where each canary is randomised
+    by itself, as randomised response does; infinity where none is. Sums, in which canaries hide each other, show less.
+    """
+    from scipy.stats import binom  # slow to import
+
+    def found(epsilon: float) -> bool:
+        right = int(binom.ppf(1 - chance, canaries, float(expit(epsilon))))
+        return chance_of_guesses(canaries, canaries, right, claimed, delta) < alpha / len(SHARES)
+
+    low, high = claimed, claimed + 1.0
+    while not found(high):
+        high = claimed + 2 * (high - claimed)
+        if high > claimed + 64:
+            return math.inf
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high
+
+
 def _binomial(counts: NDArray[np.int64], n: int, q: float) -> Floats:
     """P(B = k) for each k."""
     logs = gammaln(n + 1) - gammaln(counts + 1) - gammaln(n - counts + 1)

@@ -92,29 +92,36 @@ def of_labels(mechanism: str, epsilon: Decimal, delta: Decimal = DELTA, *, ledge
 
 def of_records(name: str, arm: Mapping[str, Any], epsilon: Decimal) -> Subject:
     """An arm of a study about eight records of three numbers, at its first release and that one's claim."""
-    problem = {"kind": "records", "model": "mean", "dimension": 3}
-    loaded = _study(problem, {"trust": "central", **arm}, epsilon, DELTA)
-    caught = {key: _caught(loaded, GivenRecords(values)) for key, values in RECORDS.items()}
+    caught = {key: released_by(arm, epsilon, GivenRecords(values)) for key, values in RECORDS.items()}
     first = caught["alike"].request
     claim = Claim(first.epsilon, first.delta or Decimal(0), "record")  # a choice of a threshold has a part of the whole
     found = _subject(f"records/{name}", claim, caught, all_pairs(RECORDS))
     return replace(found, pace=WIDE_PACE) if len(caught["alike"].exact) > WIDE else found
 
 
-def _study(problem: Mapping[str, Any], arm: Mapping[str, Any], epsilon: Decimal, delta: Decimal) -> Loaded:
+def released_by(arm: Mapping[str, Any], epsilon: Decimal, source: GivenRecords) -> Releasing:
+    """The first release of a study of one arm about these records."""
+    rows, dimension = source.features.shape
+    problem = {"kind": "records", "model": "mean", "dimension": dimension}
+    return _caught(_study(problem, {"trust": "central", **arm}, epsilon, DELTA, rows), source, rows)
+
+
+def _study(
+    problem: Mapping[str, Any], arm: Mapping[str, Any], epsilon: Decimal, delta: Decimal, rows: int = ROWS
+) -> Loaded:
     head = {"study": {"name": "audit", "seed": SEED, "repetitions": 1}, "problem": dict(problem), "arm": [dict(arm)]}
     if problem["kind"] == "records":
         head["records"] = {"features": "normal(1)", "tail": Decimal(1), "moment": Decimal(1)}
-    return build({**head, "grid": {"n": [ROWS], "epsilon": [epsilon], "delta": [delta]}}, Path())
+    return build({**head, "grid": {"n": [rows], "epsilon": [epsilon], "delta": [delta]}}, Path())
 
 
-def _caught(loaded: Loaded, source: GivenLabels | GivenRecords) -> Releasing:
+def _caught(loaded: Loaded, source: GivenLabels | GivenRecords, rows: int = ROWS) -> Releasing:
     """What a study asks its curator to release first, where clients hold these labels or records."""
     features = FeatureStore(SEED)
     node = Node(source, Policy.simulation(), MemoryLedger(), "addressed", features, seed=SEED)
     server = Server(features, SEED, Catcher())
     try:
-        list(play(loaded.study, Cell(ROWS, 0, 1), lambda tasks: [answer(raw, node) for raw in tasks], server))
+        list(play(loaded.study, Cell(rows, 0, 1), lambda tasks: [answer(raw, node) for raw in tasks], server))
     except Caught as caught:
         return Releasing(caught.request, tuple(caught.exact))
     raise ValueError(f"expected {loaded.study.arms[0].name} to release something, got nothing")
@@ -125,10 +132,10 @@ def _subject(name: str, claim: Claim, caught: Mapping[str, Releasing], pairs: tu
     public = {replace(one.request, accepted=()) for one in caught.values()}
     if len(public) != 1:
         raise ValueError(f"{name}: expected one scale and claim whatever the labels, got {public}")
-    return Subject(name, claim, caught, pairs, _NOTE, draw=_drawn, pace=PACE)
+    return Subject(name, claim, caught, pairs, _NOTE, draw=drawn, pace=PACE)
 
 
-def _drawn(held: Releasing, count: int, coins: AuditCoins) -> Floats:
+def drawn(held: Releasing, count: int, coins: AuditCoins) -> Floats:
     """Released values, or places and values: noise of the scale that the ledger used, by the sampler that it uses."""
     request, exact = held.request, held.exact
     if isinstance(request, ReleaseRequest):

@@ -30,7 +30,7 @@ from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.store import FeatureStore
 from protocol.study import Cell
-from protocol.terms import with_coin
+from protocol.terms import TIE, with_coin
 from protocol.trust import Trust
 from server.evidence import Server
 from server.rounds import play
@@ -71,14 +71,18 @@ def of_client(name: str, epsilon: Decimal) -> Subject:
     return CLIENTS[name](f"client/{name}", epsilon)
 
 
-def _labels(name: str, epsilon: Decimal, ties: bool) -> Subject:
-    table = randomized_response(epsilon)
-    inputs = {str(vector): GivenLabels(vector) for vector in product((0, 1, 2) if ties else (0, 1), repeat=ROWS)}
-    raw = _raw(_pairs("randomized-response"), epsilon)
-    if ties:
+def of_sources(name: str, epsilon: Decimal, sources: Mapping[str, GivenLabels]) -> Subject:
+    """A client of these labels, ties among them or not: all pairs that differ in one of them."""
+    table, raw = randomized_response(epsilon), _raw(_pairs("randomized-response"), epsilon)
+    if any(TIE in source.values for source in sources.values()):
         table = with_coin(table)
         raw = encode_task(replace(decode_task(raw), ties=Ties.COIN))
-    return _subject(name, epsilon, "label", raw, inputs, _boxes_of(table))
+    return _subject(name, epsilon, "label", raw, sources, _boxes_of(table))
+
+
+def _labels(values: int, name: str, epsilon: Decimal) -> Subject:
+    vectors = product(range(values), repeat=ROWS)
+    return of_sources(name, epsilon, {str(vector): GivenLabels(vector) for vector in vectors})
 
 
 def _boxes_of(table: DiscreteChannel) -> Callable[[Any], list[Box]]:
@@ -106,8 +110,8 @@ def _pairs(mechanism: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 CLIENTS: dict[str, Callable[[str, Decimal], Subject]] = {
-    "labels": lambda name, epsilon: _labels(name, epsilon, False),
-    "ties": lambda name, epsilon: _labels(name, epsilon, True),
+    "labels": partial(_labels, 2),
+    "ties": partial(_labels, 3),
     "records": _records,
 }
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from studies.audit.bound import ceiling, delta_bound, would_find
+from studies.audit.canary import SHARES, epsilon_of_guesses, guessed, guesses_would_find
 from studies.audit.coins import AuditCoins
 from studies.audit.exact import Ratio, largest_ratio
 from studies.audit.search import FEWEST, search
 from studies.audit.subject import Claim, Subject
 
-EXACT, SAMPLED = "exact", "sampled"
+EXACT, SAMPLED, ONE_RUN = "exact", "sampled", "one run"
 MOST_TOLD = 4  # outputs of an event
 
 
@@ -64,7 +65,10 @@ def audit(subject: Subject, draws: int, confidence: float, seed: int) -> Finding
     if not 0 < confidence < 1:
         raise ValueError(f"expected 0 < confidence < 1, got {confidence}")
     wall, cpu = time.perf_counter(), time.process_time()
-    made = _exactly(subject) if subject.laws is not None else _sampled(subject, draws, confidence, seed)
+    if subject.laws is not None:
+        made = _exactly(subject)
+    else:
+        made = (_sampled if subject.draw is not None else _one_run)(subject, draws, confidence, seed)
     return replace(made, seconds=time.perf_counter() - wall, cpu=time.process_time() - cpu)
 
 
@@ -120,6 +124,32 @@ def _sampled(subject: Subject, draws: int, confidence: float, seed: int) -> Find
         draws=size,
         hits=found.hits,
         others=found.others,
+        note=subject.note,
+    )
+
+
+def _one_run(subject: Subject, draws: int, confidence: float, seed: int) -> Finding:
+    """By canaries; `draws` counts them, `hits` right guesses, `others` wrong ones."""
+    assert subject.run is not None
+    epsilon, delta, alpha = float(subject.claim.epsilon), float(subject.claim.delta), 1 - confidence
+    coins, scores = subject.run(max(1, int(draws * subject.pace)), AuditCoins(seed, subject.name))
+    found = guessed(coins, scores, delta, alpha)
+    more, less = subject.pairs[0]
+    return Finding(
+        subject=subject.name,
+        claim=subject.claim,
+        way=ONE_RUN,
+        found=found.epsilon,
+        broken=found.epsilon > epsilon,
+        inputs=(more, less),
+        event=f"{found.guesses} guesses about {found.canaries} canaries",
+        confidence=confidence,
+        delta=0.0,
+        detects=guesses_would_find(len(coins), epsilon, delta, alpha),
+        ceiling=epsilon_of_guesses(len(coins), len(coins), len(coins), delta, alpha / len(SHARES)),
+        draws=len(coins),
+        hits=found.right,
+        others=found.guesses - found.right,
         note=subject.note,
     )
 

@@ -14,6 +14,7 @@ from studies.audit.exact import Law
 Floats = NDArray[np.float64]
 Outputs = Floats | Sequence[Hashable]  # numbers (draws, width), or anything that can be compared
 View = Callable[[Hashable], Hashable]
+Coins = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Subject:
 
     `draw(input, count, coins)` gives so many independent outputs. `laws` gives, in place of draws, the exact law of an
     output by the input's name, where it is a finite table of integers: by running the sampler on every class of coins.
+    `run(count, coins)` gives, in place of both, the coins of so many canaries in one run and a score of each, which is
+    high where the coin was probably 1.
     `reals`: the claim is about real numbers, as of mechanisms for simulations: last bits of doubles are rounded off.
     `views` are what else of an output to compare, by name. `pace`: how many of the usual draws are made, since some are
     slow. `note` says in a few words what is run.
@@ -43,13 +46,14 @@ class Subject:
     note: str
     draw: Callable[[Any, int, AuditCoins], Outputs] | None = None
     laws: Callable[[], Mapping[str, Law]] | None = None
+    run: Callable[[int, AuditCoins], tuple[Coins, Floats]] | None = None
     views: Mapping[str, View] = field(default_factory=dict, repr=False)
     pace: float = 1.0
     reals: bool = False
 
     def __post_init__(self) -> None:
-        if (self.draw is None) == (self.laws is None):
-            raise ValueError(f"{self.name}: expected draws or exact laws, and one of the two")
+        if sum(way is not None for way in (self.draw, self.laws, self.run)) != 1:
+            raise ValueError(f"{self.name}: expected draws, exact laws or one run, and one of the three")
         unknown = {name for pair in self.pairs for name in pair} - set(self.inputs)
         if unknown or not self.pairs:
             raise ValueError(f"{self.name}: expected pairs of the inputs {sorted(self.inputs)}, got {self.pairs}")

@@ -71,6 +71,8 @@ def _registered() -> Mapping[str, Build]:
         found[f"records/{name}"] = partial(_records, name)
     for name in SELECTIONS:
         found[f"selection/{name}"] = partial(_selection, name)
+    for name in (*NUMERIC, "sums"):
+        found[f"canary/{name}"] = partial(_canary, name)
     for name in ("labels", "ties", "records"):
         found[f"client/{name}"] = partial(_client, name)
     found["client/file"] = _file
@@ -117,6 +119,12 @@ def _selection(name: str, epsilon: Decimal) -> Subject:
     from studies.audit.simulated import of_selection
 
     return of_selection(name, epsilon)
+
+
+def _canary(name: str, epsilon: Decimal) -> Subject:
+    from studies.audit.canaries import of_sums, of_vectors
+
+    return of_sums(epsilon) if name == "sums" else of_vectors(name, epsilon)
 
 
 def _client(name: str, epsilon: Decimal) -> Subject:

@@ -1,8 +1,8 @@
 """Every mechanism of every registry is audited, and keeps its claim.
 
 Exact laws leave nothing to chance, but for the inputs tried. The coins of the sampled ones are fixed, except those of
-ledgers and of a client on disk, which are the system's; each is called broken with probability at most 1e-9, all 60 at
-most 6e-8 together.
+ledgers and of a client on disk, which are the system's; each is called broken with probability at most 1e-9, all 70 at
+most 7e-8 together.
 """
 
 import math
@@ -46,7 +46,7 @@ def test_no_mechanism_of_a_registry_is_left_out() -> None:
     assert {*NUMERIC, *VOTES, *SCALARS} == named("numbers")
     assert set(CENTRAL) == set(ARM_CENTRAL) == named("central")
     assert set(RECORD) == named("objective") and set(SELECTIONS) == named("selection")
-    assert {*ROUNDS, *CHOICES} == named("records")
+    assert {*ROUNDS, *CHOICES} == named("records") and {*NUMERIC, "sums"} == named("canary")
     assert {"exceedances" if name in ("threshold", "histogram") else name for name in named("records")} == set(
         RECORD_CENTRAL
     )
@@ -67,7 +67,8 @@ def test_exact_laws_keep_their_claim_and_reach_it(name: str) -> None:
 def test_sampled_bounds_stay_below_the_claim(name: str) -> None:
     found = audit(build(name, Decimal(1)), DRAWS, CONFIDENCE, seed=1)
     assert not found.broken, found
-    assert found.found <= float(found.claim.epsilon) < found.detects < math.inf
+    assert found.found <= float(found.claim.epsilon) < found.detects
+    assert found.detects < math.inf or name in ("canary/sums", "canary/gaussian")  # a delta takes many canaries
 
 
 @pytest.mark.parametrize("level", LEVELS, ids=str)
