@@ -2,6 +2,7 @@
 
 import math
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,4 +125,4 @@ def _no_number(path: Path, item: str, column: str, got: str) -> SourceError:
 
 
 def _repeated(names: Sequence[str]) -> str:
-    return next(name for index, name in enumerate(names) if name in names[:index])
+    return next(name for name, count in Counter(names).items() if count > 1)

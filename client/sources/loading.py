@@ -76,9 +76,10 @@ def read_items(path: Path) -> tuple[str, ...]:
     if records.names.count(ITEM) != 1:
         raise SourceError(f"{path}, header: expected one column {ITEM!r}, got the columns {', '.join(records.names)}")
     names = filled(records, ITEM)
-    if len(set(names)) != len(names):
-        index = next(i for i, name in enumerate(names) if name in names[:i])
-        raise SourceError(f"{records.where(index)}, field {ITEM}: expected different names, got {names[index]!r} again")
+    first: dict[str, int] = {}
+    for index, name in enumerate(names):
+        if first.setdefault(name, index) != index:
+            raise SourceError(f"{records.where(index)}, field {ITEM}: expected different names, got {name!r} again")
     return tuple(names)
 
 
