@@ -17,6 +17,7 @@ Lanes = NDArray[np.uint16]
 Symbols = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
+Noted = tuple[int, Integers, Lanes]
 Key = tuple[int, int]
 Plain = TypeVar("Plain", Symbols, Lanes)
 
@@ -131,21 +132,29 @@ def _decide(columns: Lanes, is_top: Symbols, values: Symbols, lanes: Lanes, symb
 
 
 @compiled
-def _select(
-    columns: Lanes, is_top: Symbols, values: Symbols, lanes: Lanes, symbols: Symbols, places: Integers, tied: Lanes
-) -> int:
-    """`select` into symbols, places and their lanes; returns how many places there are."""
-    found = 0
+def _note(flags: Symbols, lanes: Lanes, start: int, found: int, places: Integers, tied: Lanes) -> Noted:
+    """Note where flags are, and lanes there, after `found` others; the arrays grow where a tile may not fit."""
+    if found + TILE > len(places):
+        places = np.concatenate((places, np.empty(len(places), np.int64)))
+        tied = np.concatenate((tied, np.empty(len(tied), np.uint16)))
+    for i in range(len(flags)):
+        if flags[i]:
+            places[found], tied[found] = start + i, lanes[i]
+            found += 1
+    return found, places, tied
+
+
+@compiled
+def _select(columns: Lanes, is_top: Symbols, values: Symbols, lanes: Lanes, symbols: Symbols) -> Noted:
+    """`select`; returns how many places there are, and arrays that begin with them."""
+    found, places, tied = 0, np.empty(TILE, np.int64), np.empty(TILE, np.uint16)
     flags = np.empty(TILE, np.uint8)
     for start in range(0, len(values), TILE):
         end = min(start + TILE, len(values))
-        mine = flags[: end - start]
-        if _decide(columns, is_top, values[start:end], lanes[start:end], symbols[start:end], mine):
-            for i in range(end - start):
-                if mine[i]:
-                    places[found], tied[found] = start + i, lanes[start + i]
-                    found += 1
-    return found
+        mine, own = flags[: end - start], lanes[start:end]
+        if _decide(columns, is_top, values[start:end], own, symbols[start:end], mine):
+            found, places, tied = _note(mine, own, start, found, places, tied)
+    return found, places, tied
 
 
 @compiled
@@ -157,25 +166,20 @@ def _select_addressed(
     is_top: Symbols,
     values: Symbols,
     symbols: Symbols,
-    places: Integers,
-    tied: Lanes,
-) -> int:
+) -> Noted:
     """`_select` by the lanes of rows row, row + 1, ..., which are made a tile at a time."""
-    found = 0
+    found, places, tied = 0, np.empty(TILE, np.int64), np.empty(TILE, np.uint16)
     flags = np.empty(TILE, np.uint8)
     blocks = np.empty((TILE // ROWS + 1, 4), np.uint64)
-    all_lanes = blocks.reshape(blocks.size).view(np.uint16)
+    lanes = blocks.reshape(blocks.size).view(np.uint16)
     for start in range(0, len(values), TILE):
         end = min(start + TILE, len(values))
         skip = (row + start) % ROWS
         fill(key_0, key_1, (row + start) // ROWS, blocks[: (skip + end - start + ROWS - 1) // ROWS])
-        mine, lanes = flags[: end - start], all_lanes[skip : skip + end - start]
-        if _decide(columns, is_top, values[start:end], lanes, symbols[start:end], mine):
-            for i in range(end - start):
-                if mine[i]:
-                    places[found], tied[found] = start + i, lanes[i]
-                    found += 1
-    return found
+        mine, own = flags[: end - start], lanes[skip : skip + end - start]
+        if _decide(columns, is_top, values[start:end], own, symbols[start:end], mine):
+            found, places, tied = _note(mine, own, start, found, places, tied)
+    return found, places, tied
 
 
 def select(tops: Lanes, is_top: Flags, values: Symbols, lanes: Lanes, symbols: Symbols) -> tuple[Integers, Lanes]:
@@ -186,10 +190,9 @@ def select(tops: Lanes, is_top: Flags, values: Symbols, lanes: Lanes, symbols: S
     """
     if not values.shape == lanes.shape == symbols.shape:
         raise ValueError(f"expected a lane and a symbol a value, got {lanes.shape}, {symbols.shape}, {values.shape}")
-    places, tied = np.empty(len(values), dtype=np.int64), np.empty(len(values), dtype=np.uint16)
     table = np.ascontiguousarray(tops.T), is_top.view(np.uint8)
-    found = _select(*table, _plain(values), _plain(lanes), symbols, places, tied)
-    return places[:found].copy(), tied[:found].copy()
+    found, places, tied = _select(*table, _plain(values), _plain(lanes), symbols)
+    return places[:found], tied[:found]
 
 
 def select_addressed(
@@ -198,10 +201,9 @@ def select_addressed(
     """`select` by the lanes of rows row, row + 1, ... of the sequence that has this key."""
     if values.shape != symbols.shape or row < 0:
         raise ValueError(f"expected a symbol a value and row >= 0, got {symbols.shape}, {values.shape} and {row}")
-    places, tied = np.empty(len(values), dtype=np.int64), np.empty(len(values), dtype=np.uint16)
     table = np.ascontiguousarray(tops.T), is_top.view(np.uint8)
-    found = _select_addressed(*_words(key), row, *table, _plain(values), symbols, places, tied)
-    return places[:found].copy(), tied[:found].copy()
+    found, places, tied = _select_addressed(*_words(key), row, *table, _plain(values), symbols)
+    return places[:found], tied[:found]
 
 
 def words(key: Key, runs: Sequence[tuple[int, int]]) -> Words:
