@@ -42,12 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--file", metavar="FILE", help="a Python file with a mechanism of your own")
     parser.add_argument("--list", action="store_true", help="list the subjects")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    printed = parser.add_mutually_exclusive_group()
+    printed.add_argument("--json", action="store_true", help="print JSON")
+    printed.add_argument("--markdown", action="store_true", help="print the table of docs/AUDIT.md")
 
 
 def main(args: argparse.Namespace) -> int:
     """Run `halftruth audit`: exit code 0 where no claim was refuted, 1 where one was; StudyError is wrong use."""
-    from studies.audit.show import as_json, show
+    from studies.audit.show import as_json, as_markdown, show
     from studies.own_flags import seed_of
 
     if args.list:
@@ -58,6 +60,8 @@ def main(args: argparse.Namespace) -> int:
     findings = _audited(asked, args.draws, confidence, seed)
     if args.json:
         print(json.dumps(as_json(findings, refused, seed), indent=2, ensure_ascii=False))
+    elif args.markdown:
+        print(as_markdown(findings))
     else:
         show(findings, refused, confidence)
     return int(any(one.broken for one in findings))

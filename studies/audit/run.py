@@ -3,6 +3,7 @@
 import math
 import time
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 
 from studies.audit.bound import ceiling, delta_bound, would_find
@@ -24,6 +25,7 @@ class Finding:
     with `confidence`, by an event that had `hits` of `draws` under one input and `others` under its neighbour.
     `detects`: the least epsilon that would have been found, in the easiest case with probability 0.99; `ceiling`: what
     no sample of this size could exceed. `delta` bounds the delta at the claimed epsilon. `broken`: the claim is false.
+    `asked`: the level that was asked for, of which a claim may be a part.
     """
 
     subject: str
@@ -41,6 +43,7 @@ class Finding:
     hits: int
     others: int
     note: str
+    asked: Decimal | None = None
     seconds: float = 0.0
     cpu: float = 0.0
 
@@ -69,7 +72,7 @@ def audit(subject: Subject, draws: int, confidence: float, seed: int) -> Finding
         made = _exactly(subject)
     else:
         made = (_sampled if subject.draw is not None else _one_run)(subject, draws, confidence, seed)
-    return replace(made, seconds=time.perf_counter() - wall, cpu=time.process_time() - cpu)
+    return replace(made, asked=subject.asked, seconds=time.perf_counter() - wall, cpu=time.process_time() - cpu)
 
 
 def _exactly(subject: Subject) -> Finding:

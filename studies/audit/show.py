@@ -35,6 +35,33 @@ def show(findings: Sequence[Finding], refused: Sequence[tuple[str, str, NotOffer
     print_line(f"broken: {', '.join(broken)}" if broken else "no claim was refuted")
 
 
+def as_markdown(findings: Sequence[Finding]) -> str:
+    """A table for a page: a line a subject, at each level what was found, what would have been, and CPU seconds of all.
+
+    Exact bounds have no second number.
+    """
+    levels = list(dict.fromkeys(canonical(one.asked or one.claim.epsilon) for one in findings))
+    head = ["subject", "δ", "by", "draws", *(f"ε = {level}" for level in levels), "CPU, s"]
+    lines = [f"| {' | '.join(head)} |", "|---|---|---|" + "---:|" * (len(levels) + 2)]
+    for name in dict.fromkeys(one.subject for one in findings):
+        own = [one for one in findings if one.subject == name]
+        first = own[0]
+        cells = [f"`{name}`", small(first.claim.delta), first.way, str(first.draws) if first.draws else "-"]
+        cells += [_bound(one) for one in own]
+        lines.append(f"| {' | '.join([*cells, f'{sum(one.cpu for one in own):.1f}'])} |")
+    return "\n".join(lines)
+
+
+def _bound(one: Finding) -> str:
+    """Found, and in brackets the least level that would have been; a claim that is a part of the whole is named."""
+    claim = float(one.claim.epsilon)
+    part = "" if one.asked in (None, one.claim.epsilon) else f" of {claim:g}"
+    told = f"{one.found:.3f}{part}" + (" BROKEN" if one.broken else "")
+    if one.way == EXACT:
+        return told
+    return f"{told} ({one.detects:.2f})" if math.isfinite(one.detects) else f"{told} (none)"
+
+
 def as_json(findings: Sequence[Finding], refused: Sequence[tuple[str, str, NotOffered]], seed: int) -> dict[str, Any]:
     """All that was found; numbers that are infinite are null."""
     return {

@@ -36,7 +36,7 @@ class Subject:
     high where the coin was probably 1.
     `reals`: the claim is about real numbers, as of mechanisms for simulations: last bits of doubles are rounded off.
     `views` are what else of an output to compare, by name. `pace`: how many of the usual draws are made, since some are
-    slow. `note` says in a few words what is run.
+    slow. `asked`: the level that was asked for. `note` says in a few words what is run.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Subject:
     views: Mapping[str, View] = field(default_factory=dict, repr=False)
     pace: float = 1.0
     reals: bool = False
+    asked: Decimal | None = None
 
     def __post_init__(self) -> None:
         if sum(way is not None for way in (self.draw, self.laws, self.run)) != 1:

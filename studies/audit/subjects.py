@@ -1,7 +1,7 @@
 """The subjects that are audited, by name: every mechanism of every registry, and whole clients."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 
@@ -47,7 +47,7 @@ class NotOffered(Exception):
 def build(name: str, epsilon: Decimal) -> Subject:
     """The subject of a name out of `SUBJECTS` at a level. Raises NotOffered where the program refuses that claim."""
     try:
-        return SUBJECTS[name](epsilon)
+        return replace(SUBJECTS[name](epsilon), asked=epsilon)
     except (StudyError, ValueError) as error:
         raise NotOffered(str(error)) from None
 
