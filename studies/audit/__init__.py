@@ -20,6 +20,7 @@ examples:
   halftruth audit label/ client/ --epsilon 0.1,1,4      all whose names start so, at three levels
   halftruth audit numbers/laplace/1 --draws 1000000     more draws find smaller excesses, and rarer leaks
   halftruth audit --file own.py                         your own mechanism: EPSILON, INPUTS, randomise(value, generator)
+  halftruth audit transcript DIR --epsilon 1            what a server received, against what was promised
   halftruth audit --list
 
 exit codes: 0 no claim was refuted, 1 one was, 2 wrong use. docs/AUDIT.md says what is looked at, and what is not."""
@@ -41,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", metavar="S", default=str(SEED), help=f"of the coins ({SEED}); another is another audit"
     )
     parser.add_argument("--file", metavar="FILE", help="a Python file with a mechanism of your own")
+    parser.add_argument(
+        "--trust", choices=["local", "central", "clear"], default="local", help="of a transcript (local)"
+    )
     parser.add_argument("--list", action="store_true", help="list the subjects")
     printed = parser.add_mutually_exclusive_group()
     printed.add_argument("--json", action="store_true", help="print JSON")
@@ -55,6 +59,8 @@ def main(args: argparse.Namespace) -> int:
     if args.list:
         print(json.dumps(list(SUBJECTS)) if args.json else "\n".join(SUBJECTS))
         return 0
+    if args.names[:1] == ["transcript"]:
+        return _transcript(args)
     confidence, seed = _confidence(args.confidence), seed_of(args.seed)
     asked, refused = _asked(args)
     findings = _audited(asked, args.draws, confidence, seed)
@@ -65,6 +71,20 @@ def main(args: argparse.Namespace) -> int:
     else:
         show(findings, refused, confidence)
     return int(any(one.broken for one in findings))
+
+
+def _transcript(args: argparse.Namespace) -> int:
+    """What a server's transcript holds: exit code 1 for what was not promised. Raises StudyError for no transcript."""
+    from protocol.trust import Trust
+    from studies.audit.show import show_received
+    from studies.audit.transcript import received, stored
+
+    if len(args.names) != 2:
+        raise StudyError("expected halftruth audit transcript and one folder or file")
+    level = _level(args.epsilon) if args.epsilon else None
+    found = received(stored(Path(args.names[1])), Trust.parse(args.trust), level)
+    show_received(found, as_json=args.json)
+    return int(bool(found.broken))
 
 
 def _asked(args: argparse.Namespace) -> tuple[list[Subject], list[tuple[str, str, NotOffered]]]:

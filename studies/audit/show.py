@@ -1,5 +1,6 @@
 """Findings for people, as a table, and for programs, as JSON."""
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from protocol.decimals import canonical
 from studies.audit.run import EXACT, Finding
 from studies.audit.subjects import NotOffered
+from studies.audit.transcript import Received
 from studies.terminal import print_entries, print_line, small
 
 COLUMNS = ("subject", "claimed", "delta", "found", "by", "verdict", "inputs", "event", "draws", "seconds", "CPU")
@@ -70,6 +72,24 @@ def as_json(findings: Sequence[Finding], refused: Sequence[tuple[str, str, NotOf
         "findings": [_plain(one) for one in findings],
         "not_offered": [{"subject": name, "epsilon": level, "why": error.why} for name, level, error in refused],
     }
+
+
+def show_received(found: Received, *, as_json: bool) -> None:
+    """What a transcript holds, and what of it was not promised."""
+    told: dict[str, Any] = {
+        "messages": found.messages,
+        "reports": dict(found.reports),
+        "refusals": dict(found.refusals),
+        "coins": dict(found.coins),
+        "level": canonical(found.level),
+        "broken": dict(found.broken),
+    }
+    if as_json:
+        print_line(json.dumps(told, indent=2))
+        return
+    for name, value in told.items():
+        words = ", ".join(f"{key}: {count}" for key, count in value.items()) if isinstance(value, dict) else value
+        print_line(f"{name}: {words if words != '' else 'none'}")
 
 
 def _plain(one: Finding) -> dict[str, Any]:
