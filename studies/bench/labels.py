@@ -23,14 +23,19 @@ LOWEST, HIGHEST = 0, (1 << ESCALATION_BITS) - 1
 
 
 def addressed(small: bool) -> Prepared:
-    """Coins of a simulation, beside floating-point numbers of numpy's own generator; the limit is Philox alone."""
-    import_module("numba")  # as in a process with a server: without, a client has numpy alone
+    """Coins of a simulation, beside floating-point numbers of numpy's own generator; the limit is compiled Philox.
+
+    The process has the compiler that a server needs: a client without one has numpy alone.
+    """
+    kernels = import_module("client.kernels")
     n = SOME if small else MANY
     values, keep, generator = _values(n, 2), float(BINARY.probability(0, 0)), np.random.default_rng(SEED)
 
+    made = np.empty((BLOCK // kernels.ROWS, 4), dtype=np.uint64)
+
     def philox() -> None:
-        for start in range(0, n // 4, BLOCK // 4):
-            words(Address(SEED, Stream.PRIVACY, n), start, min(BLOCK // 4, n // 4 - start))
+        for start in range(0, n // kernels.ROWS, len(made)):
+            kernels.fill(np.uint64(SEED), np.uint64(n), start, made)
 
     def others() -> list[int]:
         client = import_module("multi_freq_ldpy.pure_frequency_oracles.GRR").GRR_Client
