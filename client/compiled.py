@@ -20,6 +20,8 @@ def kernels(work: int) -> ModuleType | None:
 
 @functools.cache
 def _kernels() -> ModuleType | None:
+    if sys.byteorder != "little":  # they take a word's lanes out of its bytes
+        return None
     try:
         return import_module("client.kernels")
     except Exception:  # no compiler, one that does not fit, no folder for what it makes: numpy's way is as good
