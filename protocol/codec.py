@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from protocol import halftruth_pb2 as wire
 from protocol.arrays import decode_array, encode_array
 from protocol.codec_parts import (
+    checked_runs,
     decimal_of,
     decode_mechanism,
     decode_payload,
@@ -162,7 +163,10 @@ def encode_report(report: Report) -> bytes:
     Fields go in the order of their numbers, so the bytes are those of the fields before the payload, of the payload,
     and of those behind it: many reports have the last in common.
     """
-    message = wire.Report(task=report.task, rows=encode_runs(report.rows), groups=encode_runs(report.groups))
+    message = wire.Report(task=report.task)
+    for runs, added in ((report.rows, message.rows), (report.groups, message.groups)):
+        for start, step, count in checked_runs(runs):
+            added.add(start=start, step=step, count=count)
     head = message.SerializeToString(deterministic=True)
     return head + encode_payload(report.payload) + _tail(report.mechanism, report.table, report.coins, report.numerics)
 
@@ -200,8 +204,10 @@ def decode_report(raw: bytes) -> Report:
 
 def encode_reply(reports: list[tuple[bytes, bytes]]) -> bytes:
     """One message out of (report bytes, signature) pairs, one per channel used."""
-    signed = [wire.SignedReport(report=raw, signature=signature) for raw, signature in reports]
-    return wire.Reply(reports=signed).SerializeToString(deterministic=True)
+    message = wire.Reply()
+    for raw, signature in reports:
+        message.reports.add(report=raw, signature=signature)
+    return message.SerializeToString(deterministic=True)
 
 
 def encode_refusal(refusal: Refusal) -> bytes:

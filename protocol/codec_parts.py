@@ -64,13 +64,18 @@ def decode_mechanism(message: wire.Mechanism) -> Mechanism:
     return Mechanism(message.name, tuple(zip(names, values, strict=True)))  # type: ignore[arg-type]
 
 
-def encode_runs(runs: Runs | None) -> list[wire.Run]:
-    """Rows as messages; none where all are meant. Raises ValueError for no rows."""
+def checked_runs(runs: Runs | None) -> tuple[tuple[int, int, int], ...]:
+    """Runs as a message has them; none where all rows are meant. Raises ValueError for no rows."""
     if runs is None:
-        return []
+        return ()
     if not runs.runs:
         raise ValueError("expected at least one row in a message, got none")
-    return [wire.Run(start=start, step=step, count=count) for start, step, count in runs]
+    return runs.runs
+
+
+def encode_runs(runs: Runs | None) -> list[wire.Run]:
+    """Rows as messages; none where all are meant. Raises ValueError for no rows."""
+    return [wire.Run(start=start, step=step, count=count) for start, step, count in checked_runs(runs)]
 
 
 def decode_runs(messages: Iterable[wire.Run]) -> Runs | None:
