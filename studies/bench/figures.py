@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from importlib import import_module
 
-from studies.bench.figure import NOTHING, Figure, Prepared, at_least, at_most
+from studies.bench.figure import NOTHING, Figure, Prepared, at_least, at_most, times
 
 
 def _in(topic: str, name: str) -> Callable[[bool], Prepared]:
@@ -66,6 +66,27 @@ _ALL = (
         cores=1,
     ),
     Figure("stream-memory", "peak memory of that", at_most(600), _in("clients", "stream_memory"), cores=1),
+    Figure(
+        "descent",
+        "20 rounds of private descent about 10^6 heavy-tailed records, d = 20",
+        times(10),
+        _in("records", "descent"),
+    ),
+    Figure(
+        "median-of-means",
+        "20 groups of 1,000 reports of 10,000 coordinates",
+        times(3),
+        _in("aggregators", "median_of_means"),
+    ),
+    Figure(
+        "coordinate-median",
+        "of the same reports",
+        times(3),
+        _in("aggregators", "coordinate_median"),
+    ),
+    Figure("trimmed-mean", "of them, a tenth left out at each end", times(3), _in("aggregators", "trimmed_mean")),
+    Figure("geometric-median", "of them", times(3), _in("aggregators", "geometric_median")),
+    Figure("krum", "of them, a tenth expected to lie", times(3), _in("aggregators", "krum")),
     Figure("figure1", "all of figure1.toml: 100 repetitions, n to 100,000", at_most(40), _in("figure1", "figure1")),
     Figure("help", "halftruth --help in a new process", at_most(0.3), _in("command", "help_text")),
     Figure("import", "import of the command line in a new process", at_most(0.3), _in("command", "imported")),
