@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -14,7 +15,9 @@ from server.estimators.base import Evidence, Options
 from server.estimators.features import PairFeatures
 from server.estimators.workspace import Workspace, logistic_minimum
 from server.kernels_descent import descend
+from server.kernels_elementary import logistic
 from server.kernels_lanes import descend_lanes
+from server.kernels_vector import WIDTH, everywhere, line_of, write_line
 from studies.bench.figure import Prepared, Side, installed
 
 Floats = NDArray[np.float64]
@@ -38,7 +41,7 @@ def one_pass(small: bool) -> Prepared:
     rng, n, d, alpha, bound = np.random.default_rng(1), 2_000 if small else 10**6, 10, 0.15, 3.0
     rows, flips = rng.normal(size=(n, d)), np.repeat([_flip(level) for level in LEVELS], 4)
     symbols = _reports(rows @ rng.normal(size=d) * 0.3, flips, 1)
-    doubled = symbols * np.uint8(2)
+    doubled, lines = symbols * np.uint8(2), rng.normal(size=(512, WIDTH))
     columns, channels = np.ascontiguousarray(rows.T), np.stack([1 - 2 * flips, flips, alpha * (1 - 2 * flips)])
 
     def together() -> Floats:
@@ -62,7 +65,17 @@ def one_pass(small: bool) -> Prepared:
         float(symbols.size),
         "M updates/s",
         lambda: np.testing.assert_array_equal(together(), alone()),
+        Side("their logistic functions alone", lambda: _logistics(lines, n)),
     )
+
+
+@numba.njit(error_model="numpy")
+def _logistics(lines: Floats, count: int) -> None:
+    """As many logistic functions as `count` rows of arms side by side take; lines (512, WIDTH): the last is written."""
+    total = everywhere(0.0)
+    for i in range(count):
+        total = total + logistic(line_of(lines, i % 511))
+    write_line(lines, 511, total)
 
 
 def _partial_fit(rows: Floats, symbols: NDArray[np.uint8]) -> object:
