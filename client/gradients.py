@@ -11,8 +11,8 @@ from client.records import Records
 Floats = NDArray[np.float64]
 
 
-def gradients(model: str, records: Records, point: Floats) -> Floats:
-    """The mean gradient of each row's records at point (d,), shape (rows, d).
+def gradients(model: str, records: Records, point: Floats, centre: Floats | None = None) -> Floats:
+    """The mean gradient of each row's records at point (d,), less the centre (d,) if there is one; shape (rows, d).
 
     mean: point - x; linear: (point . x - y) x; logistic: (sigma(point . x) - y) x. What overflows is infinite or NaN,
     and is bounded with the rest.
@@ -30,7 +30,8 @@ def gradients(model: str, records: Records, point: Floats) -> Floats:
             y = None if responses is None else responses[:, index]
             each = gradient_of(x, y, point)
             total += np.where((index < own)[:, None], each, 0.0) if counts is not None else each
-        return total / own[:, None] if most > 1 else total
+        found = total / own[:, None] if most > 1 else total
+        return found if centre is None else found - centre
 
 
 def _mean(x: Floats, y: Floats | None, point: Floats) -> Floats:

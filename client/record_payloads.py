@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from client.account import Fresh, Symbols
 from client.choice import Choice
 from client.draws import Draws
+from client.gradient_sums import gradient_sums
 from client.gradients import gradients
+from client.records import Records
 from client.sources import RecordSource
 from client.statistics import contributions
 from client.vector_randomizer import randomize_vectors
-from protocol.grid import truncate
 from protocol.messages import Kind, Payload, Task
 from protocol.record_terms import LARGEST, ROWS
-from protocol.threshold_grid import ThresholdGrid
 from protocol.trust import Trust
 
 Floats = NDArray[np.float64]
@@ -44,37 +44,34 @@ class AskedRecords:
         or one holder; neighbours: replace it. Exact sums and clear values are for those whom the policy trusts.
         """
         task, how = self.task, self.choice.bounded
-        first = task.first_repetition
-        each = [self._gradients(repetition) for repetition in range(first, first + task.repetitions)]
+        block = range(task.first_repetition, task.first_repetition + task.repetitions)
+        if task.trust is Trust.CENTRAL and how is not None and how.kind != ROWS:
+            sums = [gradient_sums(task, how, *self._records(index), self.rows) for index in block]
+            return Payload(Kind.EXACT_SUMS, np.stack(sums)[:, None], counts=np.array([len(self.rows)], dtype=np.uint64))
+        each = [self._gradients(repetition) for repetition in block]
         if how is None:
             return Payload(Kind.ROWS, np.stack([np.clip(np.nan_to_num(values), -LARGEST, LARGEST) for values in each]))
         each = [contributions(task, how, values, self.rows) for values in each]
         if task.trust is Trust.LOCAL:
             assert self.choice.numeric is not None
-            sent = [
-                randomize_vectors(values, self.choice.numeric, self.draws(first + index), self.rows)
-                for index, values in enumerate(each)
+            each = [
+                randomize_vectors(values, self.choice.numeric, self.draws(repetition), self.rows)
+                for repetition, values in zip(block, each, strict=True)
             ]
-            return Payload(Kind.ROWS, np.stack(sent))
-        if how.kind == ROWS:
-            return Payload(Kind.ROWS, np.stack(each))
-        assert task.exponent is not None
-        if ThresholdGrid.of(self.choice.mechanism) is None:  # counts are on the grid
-            each = [truncate(values, task.exponent) for values in each]
-        sums = [values.sum(axis=0) + 0.0 for values in each]  # exact, in any order
-        counts = np.array([len(self.rows)], dtype=np.uint64)
-        return Payload(Kind.EXACT_SUMS, np.stack(sums)[:, None], counts=counts)
+        return Payload(Kind.ROWS, np.stack(each))
 
     def randomized(self, fresh: Fresh) -> Symbols:
         """Never: what is said of a record depends on theta, so that no symbol of it is kept."""
         raise TypeError("expected no symbols of records")
 
+    def _records(self, repetition: int) -> tuple[Records, Floats, Floats | None]:
+        """Records of a repetition, the point at which gradients are taken, and the centre that is taken off them."""
+        task, index = self.task, repetition - self.task.first_repetition
+        point = np.zeros(task.problem.dimension) if task.theta is None else task.theta[index]
+        centre = None if task.centre is None else task.centre[index]
+        return self.source.records(task, repetition, self.rows), point, centre
+
     def _gradients(self, repetition: int) -> Floats:
-        task = self.task
-        point = np.zeros(task.problem.dimension)
-        if task.theta is not None:
-            point = task.theta[repetition - task.first_repetition]
-        found = gradients(task.problem.model, self.source.records(task, repetition, self.rows), point)
-        if task.centre is not None:
-            found = found - task.centre[repetition - task.first_repetition]
-        return found if task.coordinates is None else found[:, task.coordinates.numbers()]
+        records, point, centre = self._records(repetition)
+        found = gradients(self.task.problem.model, records, point, centre)
+        return found if self.task.coordinates is None else found[:, self.task.coordinates.numbers()]

@@ -1,6 +1,6 @@
 """Raw records, wrapped so that they do not end up in a log, a traceback, a pickle or a message by accident."""
 
-from typing import NoReturn
+from typing import NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,12 @@ class Records:
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("records stay in the process that read them: expected no pickling and no copying")
+
+    def part(self, first: int, last: int) -> Self:
+        """The rows first, ..., last - 1 of these, as many as there are."""
+        rows = slice(first, last)
+        responses = None if self._responses is None else self._responses[rows]
+        return type(self)(self._features[rows], responses, None if self._counts is None else self._counts[rows])
 
     def reveal(self) -> tuple[Floats, Floats | None, NDArray[np.int64] | None]:
         """Features, responses and counts, read-only. Every call of this is a place to review."""

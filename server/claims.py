@@ -87,6 +87,8 @@ def _contest(
     claims: Sequence[Claim], held: Sequence[NDArray[np.int64]], size: int, words: str, contested: dict[int, Fault]
 ) -> None:
     """Enter both of any two claims that hold a number below `size` in common; each names one of its rivals."""
+    if len(held) < 2:
+        return
     owner = np.full(size, NOBODY, dtype=np.int64)
     for place, numbers in enumerate(held):
         taken = owner[numbers]
