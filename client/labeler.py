@@ -166,7 +166,7 @@ def _choices(question: Question, node: Node) -> tuple[Choice, ...]:
     code = node.policy.check(task)
     if code is not None:
         raise _Refused(code)
-    assert question.understood
+    question.check()
     node.check(task)
     if task.unit is Unit.RECORD and not question.of_records and not synthetic:
         raise _Refused(Code.UNIT_NOT_ALLOWED)  # proved for real numbers only

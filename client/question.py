@@ -24,18 +24,19 @@ class Question:
     def __init__(self, task: Task, name: bytes) -> None:
         self.task, self.id = task, name
         self._chosen: tuple[Policy | None, Coins | None, tuple[Choice, ...]] = (None, None, ())
-        self._charges: dict[tuple[int, Coins], Charge] = {}
+        self._charges: dict[tuple[Mechanism, Coins], Charge] = {}
+        self._checked = False
 
     @cached_property
     def of_records(self) -> bool:
         """Whether the task is about records."""
         return self.task.problem.kind == "records"
 
-    @cached_property
-    def understood(self) -> bool:
-        """True. Raises TaskInvalid for a task with a part that nothing here acts on."""
-        (understand_records if self.of_records else understand)(self.task)
-        return True
+    def check(self) -> None:
+        """Raises TaskInvalid for a task with a part that nothing here acts on."""
+        if not self._checked:
+            (understand_records if self.of_records else understand)(self.task)
+            self._checked = True
 
     def choices(self, policy: Policy, coins: Coins) -> tuple[Choice, ...]:
         """The mechanisms of the menu that a client of this policy may use, the preferred one first: see `choose`.
@@ -52,7 +53,7 @@ class Question:
 
     def charge(self, choice: Choice, coins: Coins) -> Charge:
         """What an answer through one of `choices` costs, whoever gives it; `run` is left to whose rows they are."""
-        key = (id(choice), coins)
+        key = (choice.mechanism, coins)
         if key not in self._charges:
             self._charges[key] = self._charge(choice, coins)
         return self._charges[key]

@@ -75,7 +75,7 @@ def test_what_is_wrong_stays_wrong() -> None:
     raw = encode_task(replace(TASK, cap=3))
     for _ in range(2):
         with pytest.raises(TaskInvalid):
-            _ = question.question_of(raw).understood
+            question.question_of(raw).check()
         with pytest.raises(WireError):
             question.question_of(raw + b"\0")
         assert code(answer(raw, node())) is Code.TASK_INVALID
