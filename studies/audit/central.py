@@ -15,6 +15,7 @@ import numpy as np
 from client.labeler import Node, answer
 from client.ledger import MemoryLedger
 from client.policy import Policy
+from protocol.failure import RunFailed
 from protocol.messages import Task
 from protocol.store import FeatureStore
 from protocol.study import Cell
@@ -84,7 +85,7 @@ def of_labels(mechanism: str, epsilon: Decimal, delta: Decimal = DELTA, *, ledge
     problem = {"kind": "pairwise", "dimension": 4, "features": "gaussian", "sum_zero": True, "bound": Decimal(3)}
     loaded = _study({**problem, "theta": [Decimal(0)] * 4}, arm, epsilon, delta)
     caught = {name: _caught(loaded, GivenLabels(values)) for name, values in LABELS.items()}
-    found = _subject(f"central/{mechanism}", Claim(epsilon, delta, "label"), caught, NEAR)
+    found = subject_of(f"central/{mechanism}", Claim(epsilon, delta, "label"), caught, NEAR)
     if not ledger:
         return found
     return replace(found, name=f"{found.name}/ledger", note=_LEDGER, draw=_committed, pace=PACE / 5)
@@ -95,7 +96,7 @@ def of_records(name: str, arm: Mapping[str, Any], epsilon: Decimal) -> Subject:
     caught = {key: released_by(arm, epsilon, GivenRecords(values)) for key, values in RECORDS.items()}
     first = caught["alike"].request
     claim = Claim(first.epsilon, first.delta or Decimal(0), "record")  # a choice of a threshold has a part of the whole
-    found = _subject(f"records/{name}", claim, caught, all_pairs(RECORDS))
+    found = subject_of(f"records/{name}", claim, caught, all_pairs(RECORDS))
     return replace(found, pace=WIDE_PACE) if len(caught["alike"].exact) > WIDE else found
 
 
@@ -124,14 +125,14 @@ def _caught(loaded: Loaded, source: GivenLabels | GivenRecords, rows: int = ROWS
         list(play(loaded.study, Cell(rows, 0, 1), lambda tasks: [answer(raw, node) for raw in tasks], server))
     except Caught as caught:
         return Releasing(caught.request, tuple(caught.exact))
-    raise ValueError(f"expected {loaded.study.arms[0].name} to release something, got nothing")
+    raise RunFailed(f"expected {loaded.study.arms[0].name} to release something, got nothing")
 
 
-def _subject(name: str, claim: Claim, caught: Mapping[str, Releasing], pairs: tuple[tuple[str, str], ...]) -> Subject:
+def subject_of(name: str, claim: Claim, caught: Mapping[str, Releasing], pairs: tuple[tuple[str, str], ...]) -> Subject:
     """Releases of neighbours; what is public of them has to be the same, but for the names of reports."""
     public = {replace(one.request, accepted=()) for one in caught.values()}
     if len(public) != 1:
-        raise ValueError(f"{name}: expected one scale and claim whatever the labels, got {public}")
+        raise RunFailed(f"{name}: BROKEN: neighbours differ in what is public of a release: {public}")
     return Subject(name, claim, caught, pairs, _NOTE, draw=drawn, pace=PACE)
 
 

@@ -34,7 +34,8 @@ def show(findings: Sequence[Finding], refused: Sequence[tuple[str, str, NotOffer
             f"confidence of each sampled bound: {confidence:.12g}{several} with probability at most {chance:.2g}"
         )
     broken = [one.subject for one in findings if one.broken]
-    print_line(f"broken: {', '.join(broken)}" if broken else "no claim was refuted")
+    left = f"; not audited: {len(refused)}" if refused else ""
+    print_line((f"broken: {', '.join(broken)}" if broken else "no claim was refuted") + left)
 
 
 def as_markdown(findings: Sequence[Finding]) -> str:
