@@ -1,8 +1,8 @@
-"""Compiled sums over public feature columns.
+"""Compiled sums over public features.
 
 Every pass walks the rows in tiles of a fixed length and sums each tile pairwise, so a sum depends on the data alone,
-never on threads or vector width. Arrays of features are (p, n), one feature a line: so one loop serves every p, and
-the compiler can take several rows at once.
+never on threads or vector width. Features are rows (n, p), as they come; a tile of them is written as columns into a
+buffer that fits the first-level cache: so one loop serves every p, and the compiler can take several rows at once.
 """
 
 import math
@@ -15,7 +15,8 @@ from protocol.compiling import compiler
 
 Array = NDArray[np.float64]
 
-TILE = 512  # the buffers of one tile fit the first-level cache; 512 factors of at most 2 cannot overflow
+TILE = 256  # the buffers of one tile fit the first-level cache; 256 factors of at most 2 cannot overflow
+_GAP = 8  # between columns of a tile, which would else be in each other's place in the cache
 
 compiled = compiler(numba.njit)
 
@@ -55,68 +56,148 @@ def sum_of_logs(values: Array, count: int, halvings: int) -> float:
 
 
 @compiled
-def fill_index(columns: Array, start: int, u: Array, z: Array) -> None:
-    """z_i = u . v_i for the rows from `start` on, as many as z holds."""
-    end = start + z.shape[0]
-    first = columns[0, start:end]
-    for i in range(z.shape[0]):
-        z[i] = u[0] * first[i]
-    for j in range(1, columns.shape[0]):
-        column = columns[j, start:end]
+def new_tile(p: int) -> Array:
+    """Room for the columns of a tile."""
+    return np.empty((p, TILE + _GAP))
+
+
+@compiled
+def fill_tile(rows: Array, start: int, tile: Array) -> int:
+    """Write the rows from `start` on as columns, and zeros up to a multiple of eight; how many rows a tile has of them.
+
+    rows (n, p), tile of `new_tile`.
+    """
+    count = min(TILE, len(rows) - start)
+    for i in range(count):
+        for j in range(len(tile)):
+            tile[j, i] = rows[start + i, j]
+    for j in range(len(tile)):
+        for i in range(count, (count + 7) // 8 * 8):
+            tile[j, i] = 0.0
+    return count
+
+
+@compiled
+def fill_index(tile: Array, u: Array, z: Array) -> None:
+    """z_i = u . v_i for the rows of a tile, as many as z holds."""
+    for i in range(z.size):
+        z[i] = u[0] * tile[0, i]
+    for j in range(1, u.size):
         factor = u[j]
-        for i in range(z.shape[0]):
-            z[i] += factor * column[i]
+        for i in range(z.size):
+            z[i] += factor * tile[j, i]
 
 
 @compiled
-def add_sums(columns: Array, start: int, values: Array, scratch: Array, sums: Array) -> None:
-    """sums += sum_i values_i v_i over the rows from `start` on, as many as `values` holds."""
-    count = values.shape[0]
-    for j in range(columns.shape[0]):
-        column = columns[j, start : start + count]
-        for i in range(count):
-            scratch[i] = values[i] * column[i]
-        sums[j] += fold(scratch, count)
+def indices(rows: Array, u: Array) -> Array:
+    """u . v_i of every row, shape (n,)."""
+    z = np.empty(len(rows))
+    for i in range(z.size):
+        total = u[0] * rows[i, 0]
+        for j in range(1, u.size):
+            total += u[j] * rows[i, j]
+        z[i] = total
+    return z
 
 
 @compiled
-def add_moments(columns: Array, start: int, values: Array, left: Array, scratch: Array, moments: Array) -> None:
-    """Lower triangle of moments += sum_i values_i v_i v_i' over the rows from `start` on."""
-    count = values.shape[0]
-    half = count // 2
-    for j in range(columns.shape[0]):
-        column = columns[j, start : start + count]
-        for i in range(count):
-            left[i] = values[i] * column[i]
-        for k in range(j + 1):
-            other = columns[k, start : start + count]
-            for i in range(half):  # the first step of the pairwise sum, joined with the product
-                scratch[i] = left[i] * other[i] + left[i + half] * other[i + half]
-            total = fold(scratch, half) if half > 0 else 0.0
-            if count % 2 == 1:
-                total += left[count - 1] * other[count - 1]
-            moments[j, k] += total
+def add_products(tile: Array, eighth: int, values: Array, scratch: Array, sums: Array) -> None:
+    """sums_j += sum_i values_i v_ij over 8 `eighth` rows of a tile; the first three steps of a pairwise sum at once."""
+    a, b, c, d = eighth, 2 * eighth, 3 * eighth, 4 * eighth
+    e, f, g = 5 * eighth, 6 * eighth, 7 * eighth
+    for j in range(sums.size):
+        for i in range(eighth):
+            scratch[i] = (
+                (values[i] * tile[j, i] + values[i + d] * tile[j, i + d])
+                + (values[i + b] * tile[j, i + b] + values[i + f] * tile[j, i + f])
+            ) + (
+                (values[i + a] * tile[j, i + a] + values[i + e] * tile[j, i + e])
+                + (values[i + c] * tile[j, i + c] + values[i + g] * tile[j, i + g])
+            )
+        sums[j] += fold(scratch, eighth)
+
+
+@compiled
+def add_sums(tile: Array, count: int, values: Array, scratch: Array, sums: Array) -> None:
+    """sums += sum_i values_i v_i over the first `count` rows of a tile; values (TILE,) are set to zero beyond."""
+    eighth = (count + 7) // 8
+    for i in range(count, 8 * eighth):
+        values[i] = 0.0
+    add_products(tile, eighth, values, scratch, sums)
+
+
+@compiled
+def add_moments(tile: Array, count: int, values: Array, left: Array, scratch: Array, moments: Array) -> None:
+    """Lower triangle of moments += sum_i values_i v_i v_i' over the first `count` rows of a tile.
+
+    values (TILE,) are set to zero beyond; left (TILE,) and scratch are overwritten.
+    """
+    eighth = (count + 7) // 8
+    for i in range(count, 8 * eighth):
+        values[i] = 0.0
+    for j in range(len(moments)):
+        for i in range(8 * eighth):
+            left[i] = values[i] * tile[j, i]
+        add_products(tile, eighth, left, scratch, moments[j, : j + 1])
 
 
 @compiled
 def average(sums: Array, moments: Array, count: int) -> None:
-    """Divide both by `count` and fill the upper triangle of `moments`."""
-    for j in range(sums.shape[0]):
+    """Divide both by `count` and fill the upper triangle of `moments`, which may be empty."""
+    for j in range(sums.size):
         sums[j] /= count
+    for j in range(len(moments)):
         for k in range(j + 1):
             moments[j, k] /= count
             moments[k, j] = moments[j, k]
 
 
 @compiled
-def mean_moment(columns: Array, values: Array) -> Array:
+def add_moment(rows: Array, values: Array, moments: Array) -> None:
+    """Lower triangle of moments += sum_i values_i v_i v_i'; rows in parts of whole tiles give the bits of all at once.
+
+    rows (n, p), values (n,), moments (p, p).
+    """
+    tile, held, left, scratch = new_tile(rows.shape[1]), np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    for start in range(0, len(rows), TILE):
+        count = fill_tile(rows, start, tile)
+        for i in range(count):
+            held[i] = values[start + i]
+        add_moments(tile, count, held, left, scratch, moments)
+
+
+@compiled
+def mean_moment(rows: Array, values: Array) -> Array:
     """(1/n) sum_i values_i v_i v_i', shape (p, p)."""
-    p, n = columns.shape
+    n, p = rows.shape
     moments = np.zeros((p, p))
-    left = np.empty(TILE)
-    scratch = np.empty(TILE)
-    for start in range(0, n, TILE):
-        end = min(start + TILE, n)
-        add_moments(columns, start, values[start:end], left, scratch, moments)
-    average(np.zeros(p), moments, n)
+    add_moment(rows, values, moments)
+    average(np.zeros(0), moments, n)
     return moments
+
+
+@compiled
+def mean_product(rows: Array, values: Array) -> Array:
+    """(1/n) sum_i values_i v_i, shape (p,)."""
+    n, p = rows.shape
+    sums = np.zeros(p)
+    tile, held, scratch = new_tile(p), np.empty(TILE), np.empty(TILE)
+    for start in range(0, n, TILE):
+        count = fill_tile(rows, start, tile)
+        for i in range(count):
+            held[i] = values[start + i]
+        add_sums(tile, count, held, scratch, sums)
+    average(sums, np.zeros((0, 0)), n)
+    return sums
+
+
+@compiled
+def largest(rows: Array, scales: Array) -> Array:
+    """max_i |v_ij| times the row's scale, where there are scales: shape (p,)."""
+    found = np.zeros(rows.shape[1])
+    for i in range(len(rows)):
+        for j in range(found.size):
+            size = abs(rows[i, j]) * scales[i] if scales.size else abs(rows[i, j])
+            if size > found[j]:
+                found[j] = size
+    return found

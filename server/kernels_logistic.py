@@ -8,45 +8,59 @@ import math
 
 import numpy as np
 
-from server.kernels import TILE, Array, add_moments, add_sums, average, compiled, fill_index, fold, sum_of_logs
+from server.kernels import (
+    TILE,
+    Array,
+    add_moments,
+    add_sums,
+    average,
+    compiled,
+    fill_index,
+    fill_tile,
+    fold,
+    indices,
+    new_tile,
+    sum_of_logs,
+)
 from server.kernels_elementary import exp_nonpositive, log_one_plus
 
 
 @compiled
-def cumulant(columns: Array, scales: Array, u: Array) -> tuple[float, Array, Array]:
+def cumulant(rows: Array, scales: Array, u: Array, curved: bool) -> tuple[float, Array, Array]:
     """A(u), its gradient (1/n) sum_i (sigma(z_i) - 1/2) v_i and its Hessian (1/n) sum_i sigma'(z_i) v_i v_i' / w_i.
 
-    columns (p, n), scales (n,) or (0,), u (p,).
+    rows (n, p), scales (n,) or (0,), u (p,). Where it is not to be `curved`, the Hessian is left out: (0, 0).
     Source: Chowdhury, Zhou, Natarajan 2024, equation (5), in the form derived in docs/ESTIMATORS.md.
     """
-    p, n = columns.shape
-    gradient, hessian = np.zeros(p), np.zeros((p, p))
-    value = add_cumulant(columns, scales, u, 0.0, gradient, hessian)
+    n, p = rows.shape
+    side = p if curved else 0
+    gradient, hessian = np.zeros(p), np.zeros((side, side))
+    value = add_cumulant(rows, scales, u, 0.0, gradient, hessian)
     average(gradient, hessian, n)
     return value / n, gradient, hessian
 
 
 @compiled
-def add_cumulant(columns: Array, scales: Array, u: Array, value: float, gradient: Array, hessian: Array) -> float:
-    """Add the sums over some rows, of the Hessian the lower triangle; the new sum of values comes back.
+def add_cumulant(rows: Array, scales: Array, u: Array, value: float, gradient: Array, hessian: Array) -> float:
+    """Add the sums over some rows, of the Hessian the lower triangle or nothing; the new sum of values comes back.
 
     Rows that come in parts of whole tiles, one after the other, give the bits of all at once.
     """
-    n = columns.shape[1]
-    z, slope, curvature = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    tile, z, slope, curvature = new_tile(u.size), np.empty(TILE), np.empty(TILE), np.empty(TILE)
     first, second = np.empty(TILE), np.empty(TILE)
-    for start in range(0, n, TILE):
-        count = min(TILE, n - start)
+    for start in range(0, len(rows), TILE):
+        count = fill_tile(rows, start, tile)
         scale = scales[start : start + count]
-        fill_index(columns, start, u, z[:count])
+        fill_index(tile, u, z[:count])
         for i in range(scale.size):
             z[i] *= scale[i]
         logistic_tile(z[:count], scale, slope, curvature, first, second)
         if scale.size == 0:
             value += sum_of_logs(first, count, 9)
         value += fold(second, count)
-        add_sums(columns, start, slope[:count], first, gradient)
-        add_moments(columns, start, curvature[:count], first, second, hessian)
+        add_sums(tile, count, slope, first, gradient)
+        if hessian.size:
+            add_moments(tile, count, curvature, first, second, hessian)
     return value
 
 
@@ -70,10 +84,9 @@ def logistic_tile(z: Array, scale: Array, slope: Array, curvature: Array, first:
 
 
 @compiled
-def variances(columns: Array, scales: Array, u: Array) -> Array:
+def variances(rows: Array, scales: Array, u: Array) -> Array:
     """sigma'(z_i), the variance of a clear label at u; shape (n,)."""
-    result = np.empty(columns.shape[1])
-    fill_index(columns, 0, u, result)
+    result = indices(rows, u)
     for i in range(scales.size):
         result[i] *= scales[i]
     for i in range(result.size):

@@ -2,32 +2,44 @@
 
 import numpy as np
 
-from server.kernels import TILE, Array, add_moments, add_sums, average, compiled, fill_index, sum_of_logs
+from server.kernels import (
+    TILE,
+    Array,
+    add_moments,
+    add_sums,
+    average,
+    compiled,
+    fill_index,
+    fill_tile,
+    indices,
+    new_tile,
+    sum_of_logs,
+)
 from server.kernels_elementary import exp_nonpositive
 
 
 @compiled
 def likelihood(
-    columns: Array, signs: Array, contrast: float, flip: float, observed: bool, u: Array
+    rows: Array, signs: Array, contrast: float, flip: float, observed: bool, u: Array
 ) -> tuple[float, Array, Array]:
     """Negative mean log-likelihood of reports, its gradient, and its expected or `observed` second derivative.
 
     With q = flip + contrast sigma(sign z) the probability of what was reported:
     value -(1/n) sum log q; expected (1/n) sum contrast^2 sigma'^2 / (q (1 - q)) v v';
     observed per row contrast sigma' / q^2 (keep sigma^2 - flip (1 - sigma)^2) v v', sigma at sign z.
-    columns (p, n), signs (n,) of -1 and 1, u (p,).
+    rows (n, p), signs (n,) of -1 and 1, u (p,).
     Source: Chowdhury, Zhou, Natarajan 2024, equation (3).
     """
-    p, n = columns.shape
+    n, p = rows.shape
     gradient, information = np.zeros(p), np.zeros((p, p))
-    value = add_likelihood(columns, signs, contrast, flip, observed, u, 0.0, gradient, information)
+    value = add_likelihood(rows, signs, contrast, flip, observed, u, 0.0, gradient, information)
     average(gradient, information, n)
     return value / n, gradient, information
 
 
 @compiled
 def add_likelihood(
-    columns: Array,
+    rows: Array,
     signs: Array,
     contrast: float,
     flip: float,
@@ -41,18 +53,17 @@ def add_likelihood(
 
     Rows that come in parts of whole tiles, one after the other, give the bits of all at once.
     """
-    n = columns.shape[1]
     halvings = 3 if flip > 1e-25 else 0  # products of eleven factors q >= flip must not underflow
-    z, slope, curvature = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    tile, z, slope, curvature = new_tile(u.size), np.empty(TILE), np.empty(TILE), np.empty(TILE)
     first, second = np.empty(TILE), np.empty(TILE)
-    for start in range(0, n, TILE):
-        count = min(TILE, n - start)
+    for start in range(0, len(rows), TILE):
+        count = fill_tile(rows, start, tile)
         sign = signs[start : start + count]
-        fill_index(columns, start, u, z[:count])
+        fill_index(tile, u, z[:count])
         likelihood_tile(z[:count], sign, contrast, flip, observed, slope, curvature, first)
         value -= sum_of_logs(first, count, halvings)
-        add_sums(columns, start, slope[:count], first, gradient)
-        add_moments(columns, start, curvature[:count], first, second, information)
+        add_sums(tile, count, slope, first, gradient)
+        add_moments(tile, count, curvature, first, second, information)
     return value
 
 
@@ -80,10 +91,9 @@ def likelihood_tile(
 
 
 @compiled
-def chances(columns: Array, contrast: float, flip: float, u: Array) -> Array:
+def chances(rows: Array, contrast: float, flip: float, u: Array) -> Array:
     """P(report = 1) = flip + contrast sigma(u . v_i) of every row, shape (n,)."""
-    result = np.empty(columns.shape[1])
-    fill_index(columns, 0, u, result)
+    result = indices(rows, u)
     for i in range(result.size):
         t = exp_nonpositive(-abs(result[i]))
         result[i] = flip + contrast * ((1.0 if result[i] >= 0.0 else t) / (1.0 + t))

@@ -18,4 +18,4 @@ def link_evidence(server: Server, heard: Heard, designs: Designs) -> Workspace:
     known = evidence(server, heard, designs)
     scales = _NONE if known.weights is None else 1.0 / known.weights
     link = LINKS[heard.task.problem.model]
-    return Workspace(replace(known, features=LinkedFeatures(np.array(known.rows.T, order="C"), scales, link)))
+    return Workspace(replace(known, features=LinkedFeatures(np.ascontiguousarray(known.rows), scales, link)))

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from protocol.features import lift, project
 from server.estimators.graph_newton import MANY, joins
-from server.kernels import Array, mean_moment
+from server.kernels import Array, largest, mean_moment
 from server.kernels_logistic import cumulant, variances
 from server.kernels_pairs import Pairs, add_pair_moments, pair_cumulant, pair_differences, pair_likelihood
 from server.kernels_randomized import likelihood
 
-_SAMPLE = 2048  # rows on which a fit starts, where there are four times as many
+_LEAST, _MOST = 2048, 65_536  # rows on which a fit starts: an eighth of all, within these
 _NONE = np.empty(0)
 
 
@@ -60,6 +60,10 @@ class Passes(ABC):
     def cumulant(self, u: Array) -> tuple[float, Array, Array]:
         """A(u) = (1/n) sum w_i log(2 cosh(u . x_i / 2)), with gradient (p,) and Hessian (p, p)."""
 
+    def slope(self, u: Array) -> tuple[float, Array]:
+        """A(u) and its gradient."""
+        return self.cumulant(u)[:2]
+
     def score_variance(self, u: Array, hessian: Array, excess: float) -> Array:
         """(1/n) sum (sigma'(u . x_i) + excess) v_i v_i', shape (p, p); `hessian` is that of A near u."""
         return hessian + excess * self.second_moment if excess else hessian
@@ -67,8 +71,8 @@ class Passes(ABC):
 
 def sample_step(count: int, p: int) -> int:
     """How far apart the rows of a sample are; 0 where all rows are few enough."""
-    rows = max(_SAMPLE, 20 * p)
-    return count // rows if count >= 4 * rows else 0
+    least = max(_LEAST, 20 * p)
+    return count // max(least, min(count // 8, _MOST)) if count >= 4 * least else 0
 
 
 class Features(Passes):
@@ -79,7 +83,7 @@ class Features(Passes):
     @staticmethod
     def of(rows: Array, weights: Array | None) -> "Features":
         """From rows (n, p) and weights (n,), None where all are one."""
-        return DenseFeatures(np.array(rows.T, order="C"), _NONE if weights is None else 1.0 / weights)
+        return DenseFeatures(np.ascontiguousarray(rows), _NONE if weights is None else 1.0 / weights)
 
     @abstractmethod
     def likelihood(
@@ -118,52 +122,53 @@ class Features(Passes):
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnFeatures(Features):
-    """Any rows, as columns (p, n); models of pairs differ in their passes."""
+class RowFeatures(Features):
+    """Any rows (n, p), not copied; models of pairs differ in their passes."""
 
-    columns: Array = field(repr=False)
+    rows: Array = field(repr=False)
     scales: Array = field(repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
         """(n, p)."""
-        return len(self.columns[0]), len(self.columns)
+        n, p = self.rows.shape
+        return n, p
 
     @cached_property
     def reach(self) -> Array:
         """max_i |x_ij|."""
-        if self.scales.size:
-            weighted: Array = (np.abs(self.columns) * self.scales).max(axis=1)
-            return weighted
-        largest: Array = np.maximum(self.columns.max(axis=1), -self.columns.min(axis=1))
-        return largest
+        return largest(self.rows, self.scales)
 
     def moment(self, values: Array) -> Array:
         """Of all coordinates of all rows."""
-        return mean_moment(self.columns, values)
+        return mean_moment(self.rows, values)
 
     def take(self, rows: slice | NDArray[np.intp]) -> Self:
         """Some of the rows, copied."""
-        return replace(self, columns=np.ascontiguousarray(self.columns[:, rows]), scales=_some(self.scales, rows))
+        return replace(self, rows=self.rows[rows].copy(), scales=_some(self.scales, rows))
 
 
 @dataclass(frozen=True, eq=False)
-class DenseFeatures(ColumnFeatures):
-    """Columns under the logistic model, by compiled passes."""
+class DenseFeatures(RowFeatures):
+    """Rows under the logistic model, by compiled passes."""
 
     def cumulant(self, u: Array) -> tuple[float, Array, Array]:
         """Of all coordinates of all rows."""
-        return cumulant(self.columns, self.scales, u)
+        return cumulant(self.rows, self.scales, u, True)
+
+    def slope(self, u: Array) -> tuple[float, Array]:
+        """Without the Hessian, which is half of a pass."""
+        return cumulant(self.rows, self.scales, u, False)[:2]
 
     def likelihood(
         self, signs: Array, contrast: float, flip: float, observed: bool, u: Array
     ) -> tuple[float, Array, Array]:
         """Of all coordinates of all rows."""
-        return likelihood(self.columns, signs, contrast, flip, observed, u)
+        return likelihood(self.rows, signs, contrast, flip, observed, u)
 
     def variances(self, u: Array) -> Array:
         """Of all rows."""
-        return variances(self.columns, self.scales, u)
+        return variances(self.rows, self.scales, u)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +217,7 @@ class PairFeatures(Features):
 
     def variances(self, u: Array) -> Array:
         """Of all rows."""
-        return variances(pair_differences(self.pairs, lift(u))[None, :], _NONE, np.ones(1))
+        return variances(pair_differences(self.pairs, lift(u))[:, None], _NONE, np.ones(1))
 
     def take(self, rows: slice | NDArray[np.intp]) -> Self:
         """Some of the rows, copied."""

@@ -11,18 +11,18 @@ import numpy as np
 
 from protocol.links import Link
 from server.estimators.base import Estimate, Options
-from server.estimators.features import ColumnFeatures
+from server.estimators.features import RowFeatures
 from server.estimators.minimiser import debiased
 from server.estimators.newton import EstimationError
 from server.estimators.randomized import rr_map, rr_mle
 from server.estimators.workspace import Reports, Workspace
-from server.kernels import TILE, Array, add_sums, fill_index, fold
+from server.kernels import Array, fold, indices, mean_product
 from server.kernels_solve import dot, norm, project_on_ball
 
 
 @dataclass(frozen=True, eq=False)
-class LinkedFeatures(ColumnFeatures):
-    """Rows v_i = w_i x_i as columns (p, n) under a model F, with density f; scales 1 / w_i (n,), empty: all one.
+class LinkedFeatures(RowFeatures):
+    """Rows v_i = w_i x_i (n, p) under a model F, with density f; scales 1 / w_i (n,), empty: all one.
 
     A(u) = (1/n) sum w_i G(z_i), G the integral of F - 1/2: the label-free part of the matching loss.
     """
@@ -44,7 +44,7 @@ class LinkedFeatures(ColumnFeatures):
         values, curvature = self.link.primitive(z), self.link.density(z)
         if self.scales.size:
             values, curvature = values / self.scales, curvature * self.scales
-        gradient = self._mean(self.link.cdf(z) - 0.5)
+        gradient = mean_product(self.rows, self.link.cdf(z) - 0.5)
         return fold(values, self.count) / self.count, gradient, self.moment(curvature)
 
     def likelihood(
@@ -58,7 +58,7 @@ class LinkedFeatures(ColumnFeatures):
         rate = self._rate(toward, contrast, flip)
         value = -fold(self._log_chance(toward, contrast, flip), self.count) / self.count
         other = rate - self.link.tilt(toward) if observed else self._rate(-toward, contrast, flip)
-        return value, self._mean(-signs * rate), self.moment(rate * other)
+        return value, mean_product(self.rows, -signs * rate), self.moment(rate * other)
 
     def variances(self, u: Array) -> Array:
         """F (1 - F) at u . x_i."""
@@ -73,8 +73,7 @@ class LinkedFeatures(ColumnFeatures):
         return self.moment(self.link.information(self._index(u)))
 
     def _index(self, u: Array) -> Array:
-        z = np.empty(self.count)
-        fill_index(self.columns, 0, u, z)
+        z = indices(self.rows, u)
         return z * self.scales if self.scales.size else z
 
     def _rate(self, z: Array, contrast: float, flip: float) -> Array:
@@ -84,13 +83,6 @@ class LinkedFeatures(ColumnFeatures):
 
     def _log_chance(self, z: Array, contrast: float, flip: float) -> Array:
         return np.log(flip + contrast * self.link.cdf(z)) if np.any(flip) else self.link.log_cdf(z)
-
-    def _mean(self, values: Array) -> Array:
-        """(1/n) sum_i values_i v_i."""
-        sums, scratch = np.zeros(len(self.columns)), np.empty(TILE)
-        for start in range(0, self.count, TILE):
-            add_sums(self.columns, start, values[start : start + TILE], scratch, sums)
-        return sums / self.count
 
 
 def matching(known: Reports, options: Options) -> Estimate:

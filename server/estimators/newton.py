@@ -11,12 +11,15 @@ from server.kernels_solve import ball_step, inverse, norm
 
 # (value, gradient, positive semi-definite curvature) at u
 Objective = Callable[[Array], tuple[float, Array, Array]]
+# (value, gradient) at u
+Slope = Callable[[Array], tuple[float, Array]]
 
 _ARMIJO = 1e-4
 _ROUNDING = 1e-14  # noise of a mean over rows, relative: smaller differences of values say nothing
 GRADIENT_ROUNDING = 1e-15  # the same for a gradient, relative to the largest feature
 SMALLEST_STEP = 2.0**-40
 _NOTHING = 1e-20  # a decrement that no difference of values can show
+_CHORD = (1e-6, 1e-3)  # of decrements: so near, a gradient with the last curvature mends the most; nearer, Newton ends
 _PATIENCE = 3  # steps of that kind: the curvature is too small to trust, and more steps will not mend it
 
 
@@ -48,6 +51,7 @@ def descend(
     exact: bool,
     limit: int = 100,
     drift: Callable[[float], float] | None = None,
+    slope: Slope | None = None,
 ) -> Minimum:
     """Minimise over ||u|| <= bound from a feasible start.
 
@@ -58,24 +62,28 @@ def descend(
     and that the full step leaves a decrement of at most trust d: so with `exact`, the curvature of a logistic loss,
     that product is what has to be small. `drift` (w), for other losses, bounds how fast the logarithm of a row's
     curvature changes over |z| <= w; the logistic loss has 1. It multiplies distances, so trust counts drift^2 times.
+    With `slope`, a cheaper look, a step in sight of the end is followed by one that keeps the curvature; the end itself
+    is judged, and the curvature returned, at a fresh one.
     Raises EstimationError when bound is inf and no minimiser was found, and for numbers that overflow.
     Source: Newton's method with Armijo's line search. Proof: the Hessian changes by a factor of at most exp(r) over a
     step with max_i |x_i . step| = r, so the gradient left is at most (exp(r) - 1 - r) / r of the old one, in its norm
     (Bach 2010, proposition 2).
     """
-    u, decrement, iteration, exists, idle = start, math.inf, 0, True, 0
+    u, decrement, iteration, exists, idle, fresh = start, math.inf, 0, True, 0, True
     value, gradient, curvature = objective(u)
     for iteration in range(1, limit + 1):
         target, shift, decrement, exists = ball_step(curvature, gradient, u, bound)
         leverage = _leverage(curvature, shift, reach, drift, u)
         trust = 4.0 * leverage * (max(decrement, 0.0) + GRADIENT_ROUNDING**2 * leverage)
         remains = decrement * trust if exact else decrement
-        if exists and trust <= 1.0 and remains <= tolerance:
+        if fresh and exists and trust <= 1.0 and remains <= tolerance:
             return Minimum(target, curvature, on_boundary(target, bound), iteration, remains, converged=True)
         idle = idle + 1 if decrement <= _NOTHING else 0
         if not exists or idle > _PATIENCE or (math.isinf(bound) and GRADIENT_ROUNDING * leverage > 1.0):
             break
-        step, trial, gradient, curvature = line_search(objective, u, target, value, decrement)
+        fresh = slope is None or not (fresh and _CHORD[0] < decrement <= _CHORD[1])
+        look = objective if slope is None or fresh else _held(slope, curvature)
+        step, trial, gradient, curvature = line_search(look, u, target, value, decrement)
         if step <= SMALLEST_STEP:
             break
         u, value = u + step * (target - u), trial
@@ -87,6 +95,11 @@ def descend(
     if not exists:
         raise EstimationError("expected features and sums of moderate size, got an overflow: rescale the features")
     return Minimum(u, curvature, on_boundary(u, bound), iteration, decrement, converged=False)
+
+
+def _held(slope: Slope, curvature: Array) -> Objective:
+    """A loss whose curvature is taken to be what it was."""
+    return lambda u: (*slope(u), curvature)
 
 
 def line_search(

@@ -19,6 +19,8 @@ _SAFE_PIVOT = 1e-3  # share of its diagonal entry that every pivot of the observ
 def rr_mle(known: Reports, options: Options) -> Estimate:
     """Maximum likelihood of randomised labels: downhill from the de-biased minimiser (from 0 if there is none).
 
+    Where there are many rows, from that minimiser with its label-free part averaged over a sample of the public rows.
+
     A stationary point over ||u|| <= bound of -(1/n) sum log q_i + ridge ||u||^2 / 2, q_i the probability of the i-th
     report. The loss is convex for sure only from epsilon = 4 L B on: the start decides which valley is found.
     Guarantee: that of the reported labels; this is post-processing.
@@ -124,7 +126,7 @@ def _likeliest(known: Reports, bound: float, ridge: float) -> Minimum:
     matching = ridge / known.contrast**2  # the de-biased loss is 1 / c^2 times as steep
     start = np.zeros(known.dimension)
     with suppress(EstimationError):  # the likelihood may have a minimiser where the de-biased loss has none
-        start = known.minimum(known.contrast, bound, matching).u
+        start = known.rough_minimum(known.contrast, bound, matching)
     return _valley(known, start, bound, ridge)
 
 

@@ -18,7 +18,7 @@ from server.estimators.minimiser import debiased, mle, naive
 from server.estimators.randomized import one_step, rr_map, rr_mle
 from server.estimators.sgd import debiased_sgd, sgd
 from server.estimators.workspace import PILOT, Reports, Workspace
-from server.kernels import TILE, Array, add_moments, average
+from server.kernels import TILE, Array, add_moment, average, largest
 from server.kernels_logistic import add_cumulant
 from server.kernels_randomized import add_likelihood
 
@@ -51,7 +51,7 @@ def estimate(name: str, source: Source, contrast: float, flip: float, options: O
 
     contrast = keep - flip and flip: the channel's, 1 and 0 for clear labels. Passes: two to look at the rows (their
     number, sum of reports and second moments; a sample of them), then as many as the estimator takes: one for sgd with
-    a step (two for a pilot or an average), about four for `debiased` and two more for `one-step`.
+    a step (two for a pilot or an average), about three for `debiased` and two more for `one-step`.
     Guarantee: that of the reported labels; this is post-processing.
     Raises ValueError for a name that is none, and what `Stream` and the estimator raise.
     """
@@ -76,7 +76,7 @@ class Stream(Reports):
         if first is None:
             raise ValueError("expected a source of at least one row, got none")
         start = slice(0, min(PILOT, len(first[1])))
-        rows, symbols = np.ascontiguousarray(first[0][:, start].T), first[1][start]
+        rows, symbols = first[0][start].copy(), first[1][start]
         half_sum = 0.5 * ((2.0 * wins(symbols) - 1.0) @ rows)
         self._head = Evidence(rows, None, symbols, half_sum, contrast, flip, 0.0)  # checks the channel
         self.half_sum, self.features = self._look()
@@ -84,58 +84,56 @@ class Stream(Reports):
     def likelihood(self, observed: bool, u: Array) -> tuple[float, Array, Array]:
         """By parts, in order."""
         gradient, information, value = np.zeros(len(u)), np.zeros((len(u), len(u))), 0.0
-        for columns, symbols in self._parts():
+        for rows, symbols in self._parts():
             signs = 2.0 * wins(symbols) - 1.0
             if not signs.all():
                 raise ValueError("expected reports without ties, got clear ones: use mle")
             law = (self.contrast, self.flip, observed)
-            value = add_likelihood(columns, signs, *law, u, value, gradient, information)
+            value = add_likelihood(rows, signs, *law, u, value, gradient, information)
         average(gradient, information, self.count)
         return value / self.count, gradient, information
 
     def chunks(self) -> Iterator[tuple[Array, Array]]:
         """By parts, in order."""
-        for columns, symbols in self._parts():
-            yield columns, wins(symbols)
+        for rows, symbols in self._parts():
+            yield np.ascontiguousarray(rows.T), wins(symbols)
 
     def head(self) -> Workspace:
         """The first reports, at most 1000, in memory."""
         return Workspace(self._head)
 
-    def _columns(self) -> Iterator[Array]:
-        for columns, _ in self._parts():
-            yield columns
+    def _rows(self) -> Iterator[Array]:
+        for rows, _ in self._parts():
+            yield rows
 
     def _look(self) -> tuple[Array, Passes]:
         """The pass that counts rows and sums reports."""
         count, p = 0, self._head.rows.shape[1]
         half_sum, reach, moments = np.zeros(p), np.zeros(p), np.zeros((p, p))
-        left, scratch, ones = np.empty(TILE), np.empty(TILE), np.ones(TILE)
-        for columns, symbols in self._parts():
-            half_sum += (wins(symbols) - 0.5) @ columns.T
-            reach = np.maximum(reach, np.abs(columns).max(axis=1))
-            for start in range(0, len(symbols), TILE):
-                add_moments(columns, start, ones[: len(symbols) - start], left, scratch, moments)
+        for rows, symbols in self._parts():
+            half_sum += (wins(symbols) - 0.5) @ rows
+            reach = np.maximum(reach, largest(rows, np.empty(0)))
+            add_moment(rows, np.ones(len(rows)), moments)
             count += len(symbols)
         average(np.zeros(p), moments, count)
         self._count = count
-        return half_sum, _StreamFeatures(self._columns, count, reach, moments)
+        return half_sum, _StreamFeatures(self._rows, count, reach, moments)
 
     def _parts(self) -> Iterator[tuple[Array, NDArray[np.uint8]]]:
-        """One pass: columns (p, m) and symbols (m,), m the same for all parts but the last."""
+        """One pass: rows (m, p) and symbols (m,), m the same for all parts but the last."""
         count = 0
-        for columns, symbols in _aligned(self._source(), TIE if self.flip == 0.0 else 1):
+        for rows, symbols in _aligned(self._source(), TIE if self.flip == 0.0 else 1):
             count += len(symbols)
-            yield columns, symbols
+            yield rows, symbols
         if self._count is not None and count != self._count:
             raise ValueError(f"expected {self._count} rows in every pass, got {count}")
 
 
 class _StreamFeatures(Passes):
-    """Rows behind a function that starts a pass over their columns."""
+    """Rows behind a function that starts a pass over them."""
 
-    def __init__(self, columns: Callable[[], Iterator[Array]], count: int, reach: Array, second_moment: Array) -> None:
-        self._pass, self._shape = columns, (count, len(reach))
+    def __init__(self, rows: Callable[[], Iterator[Array]], count: int, reach: Array, second_moment: Array) -> None:
+        self._pass, self._shape = rows, (count, len(reach))
         self._reach, self._second_moment = reach, second_moment
 
     @property
@@ -160,39 +158,45 @@ class _StreamFeatures(Passes):
         if not step:
             return None
         taken, done = [], 0
-        for columns in self._pass():
-            taken.append(columns[:, -done % step :: step].copy())
-            done += columns.shape[1]
-        return Features.of(np.concatenate(taken, axis=1).T, None)
+        for rows in self._pass():
+            taken.append(rows[-done % step :: step].copy())
+            done += len(rows)
+        return Features.of(np.concatenate(taken), None)
 
     def cumulant(self, u: Array) -> tuple[float, Array, Array]:
         """By parts, in order."""
-        count, p = self._shape
-        gradient, hessian, value = np.zeros(p), np.zeros((p, p)), 0.0
-        for columns in self._pass():
-            value = add_cumulant(columns, np.empty(0), u, value, gradient, hessian)
+        return self._cumulant(u, np.zeros((len(u), len(u))))
+
+    def slope(self, u: Array) -> tuple[float, Array]:
+        """By parts, in order; without a Hessian."""
+        return self._cumulant(u, np.zeros((0, 0)))[:2]
+
+    def _cumulant(self, u: Array, hessian: Array) -> tuple[float, Array, Array]:
+        gradient, value, count = np.zeros(len(u)), 0.0, self.count
+        for rows in self._pass():
+            value = add_cumulant(rows, np.empty(0), u, value, gradient, hessian)
         average(gradient, hessian, count)
         return value / count, gradient, hessian
 
 
 def _aligned(blocks: Iterable[Block], most: int) -> Iterator[tuple[Array, NDArray[np.uint8]]]:
     """Blocks cut anew into parts of `_PART` rows, but for the last; parts share one buffer. Symbols up to `most`."""
-    columns, symbols, filled = np.empty((0, 0)), np.empty(_PART, np.uint8), 0
+    rows, symbols, filled = np.empty((0, 0)), np.empty(_PART, np.uint8), 0
     for block in blocks:
-        if not columns.size:
-            columns = np.empty((block.rows.shape[-1], _PART))
-        _check(block, len(columns), most)
+        if not rows.size:
+            rows = np.empty((_PART, block.rows.shape[-1]))
+        _check(block, rows.shape[1], most)
         start = 0
         while start < len(block.symbols):
             taken = min(_PART - filled, len(block.symbols) - start)
-            columns[:, filled : filled + taken] = block.rows[start : start + taken].T
+            rows[filled : filled + taken] = block.rows[start : start + taken]
             symbols[filled : filled + taken] = block.symbols[start : start + taken]
             filled, start = filled + taken, start + taken
             if filled == _PART:
-                yield columns, symbols
+                yield rows, symbols
                 filled = 0
     if filled:
-        yield np.ascontiguousarray(columns[:, :filled]), symbols[:filled]
+        yield rows[:filled], symbols[:filled]
 
 
 def _check(block: Block, p: int, most: int) -> None:

@@ -114,7 +114,10 @@ class Reports(ABC):
 
     def rough_minimum(self, contrast: float, bound: float, ridge: float) -> Array:
         """The same minimiser with A averaged over a sample of the rows, where these are many: a cheap start."""
-        return logistic_minimum(self.features.sample or self.features, self.mean(contrast), bound, ridge).u
+        if self.features.sample is not None:
+            with suppress(EstimationError):  # a sample may lack what all rows have
+                return sample_minimum(self.features.sample, self.mean(contrast), bound, ridge)
+        return self.minimum(contrast, bound, ridge).u
 
     def pilot(self, bound: float) -> Array:
         """The de-biased minimiser of the first min(n, 1000) reports."""
@@ -174,7 +177,7 @@ class Workspace(Reports):
         """flip + contrast sigma(u . v_i)."""
         if not self.signs.all():
             raise ValueError('expected reports without ties for interval = "bootstrap", got clear ones: use "wald"')
-        return chances(np.ascontiguousarray(self.evidence.rows.T), self.contrast, self.flip, u)
+        return chances(np.ascontiguousarray(self.evidence.rows), self.contrast, self.flip, u)
 
     def answering(self, symbols: NDArray[np.uint8]) -> "Workspace":
         """The same rows with other reports."""
@@ -200,15 +203,34 @@ def logistic_minimum(features: Passes, mean: Array, bound: float, ridge: float, 
     if isinstance(features, PairFeatures) and features.is_graph:
         begin = None if start is None else inside(start, len(mean), bound)
         return graph_minimum(features.pairs, features.scales, features.items, mean, bound, ridge, begin)
-    if start is not None:
-        begin = inside(start, len(mean), bound)
-    else:
-        begin = np.zeros(len(mean))
-        if features.sample is not None:
-            with suppress(EstimationError):  # a sample may lack what all rows have
-                begin = logistic_minimum(features.sample, mean, bound, ridge).u
-    objective = penalised(features, mean, ridge)
-    return descend(objective, begin, bound, features.reach, 1e-20, exact=True, drift=features.drift)
+    begin = _begin(features, mean, bound, ridge) if start is None else inside(start, len(mean), bound)
+    return _descended(features, mean, bound, ridge, begin, 1e-20)
+
+
+def sample_minimum(sample: Features, mean: Array, bound: float, ridge: float) -> Array:
+    """The minimiser over a sample, to a thousandth of what a sample of that size leaves open."""
+    if isinstance(sample, PairFeatures) and sample.is_graph:
+        return logistic_minimum(sample, mean, bound, ridge).u
+    begin = _begin(sample, mean, bound, ridge)
+    return _descended(sample, mean, bound, ridge, begin, 1e-3 / sample.count).u
+
+
+def _begin(features: Passes, mean: Array, bound: float, ridge: float) -> Array:
+    if features.sample is not None:
+        with suppress(EstimationError):  # a sample may lack what all rows have
+            return sample_minimum(features.sample, mean, bound, ridge)
+    return np.zeros(len(mean))
+
+
+def _descended(features: Passes, mean: Array, bound: float, ridge: float, begin: Array, tolerance: float) -> Minimum:
+    objective, reach = penalised(features, mean, ridge), features.reach
+
+    def slope(u: Array) -> tuple[float, Array]:
+        value, gradient = features.slope(u)
+        return value + 0.5 * ridge * dot(u, u) - dot(mean, u), gradient - mean + ridge * u
+
+    cheaper = slope if features.sample is not None else None  # of few rows all looks are cheap
+    return descend(objective, begin, bound, reach, tolerance, exact=True, drift=features.drift, slope=cheaper)
 
 
 def inside(start: Array, p: int, bound: float) -> Array:

@@ -201,7 +201,7 @@ def test_the_hessian_of_the_paper_s_loss_is_c_times_ours() -> None:
         return -((b + c) * up - b * down) if report else -((b + c) * down - b * up)
 
     z = float(u @ x)
-    hessian = cumulant(x[:, None], np.empty(0), u)[2]
+    hessian = cumulant(x[None, :], np.empty(0), u, True)[2]
     for report in (0, 1):
         second = (paper(z + h, report) - 2 * paper(z, report) + paper(z - h, report)) / h**2
         np.testing.assert_allclose(second * np.outer(x, x), c * hessian, rtol=1e-5)

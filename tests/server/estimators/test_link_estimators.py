@@ -26,7 +26,7 @@ BALL = Options(3.0)
 
 def features(rows: np.ndarray, name: str, weights: np.ndarray | None = None) -> LinkedFeatures:
     scales = NONE if weights is None else 1.0 / weights
-    return LinkedFeatures(np.array(rows.T, order="C"), scales, LINKS[name])
+    return LinkedFeatures(rows, scales, LINKS[name])
 
 
 def draw(name: str, seed: int, n: int = 2000, epsilon: float | None = None, p: int = 3) -> Evidence:
