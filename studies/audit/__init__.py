@@ -17,7 +17,7 @@ from studies.audit.subjects import SUBJECTS, NotOffered, build
 EXAMPLES = """\
 examples:
   halftruth audit                                       every mechanism, at epsilon 1
-  halftruth audit label/ client/ --epsilon 0.1,1,4      all whose names start so, at three levels
+  halftruth audit label/ node/ --epsilon 0.1,1,4        all whose names start so, at three levels
   halftruth audit numbers/laplace/1 --draws 1000000     more draws find smaller excesses, and rarer leaks
   halftruth audit --file own.py                         your own mechanism: EPSILON, INPUTS, randomise(value, generator)
   halftruth audit transcript DIR --epsilon 1            what a server received, against what was promised

@@ -68,7 +68,7 @@ class WithCoins(Node):
 
 def of_client(name: str, epsilon: Decimal) -> Subject:
     """A client of two labels or records in a study of local arms: the exact law of its reply's bytes."""
-    return CLIENTS[name](f"client/{name}", epsilon)
+    return CLIENTS[name](f"node/{name}", epsilon)
 
 
 def of_sources(name: str, epsilon: Decimal, sources: Mapping[str, GivenLabels]) -> Subject:
@@ -180,7 +180,7 @@ def of_file(epsilon: Decimal) -> Subject:
     """A client with a file of three comparisons, of which the last one's winner differs, and a new ledger each time."""
     inputs = {name: _lines(winner) for name, winner in FILES.items()}
     return Subject(
-        "client/file",
+        "node/file",
         Claim(epsilon, Decimal(0), "label"),
         inputs,
         all_pairs(inputs),

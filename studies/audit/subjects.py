@@ -74,8 +74,8 @@ def _registered() -> Mapping[str, Build]:
     for name in (*NUMERIC, "sums"):
         found[f"canary/{name}"] = partial(_canary, name)
     for name in ("labels", "ties", "records"):
-        found[f"client/{name}"] = partial(_client, name)
-    found["client/file"] = _file
+        found[f"node/{name}"] = partial(_client, name)
+    found["node/file"] = _file
     return found
 
 

@@ -130,4 +130,4 @@ def test_wrong_use_is_told(words: list[str]) -> None:
 
 def test_the_list_is_that_of_subjects(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "--list"]) == 0
-    assert "client/file" in capsys.readouterr().out.splitlines()
+    assert "node/file" in capsys.readouterr().out.splitlines()

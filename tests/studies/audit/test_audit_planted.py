@@ -293,6 +293,4 @@ def test_a_scale_that_follows_labels_is_no_subject() -> None:
     first, *others = released
     planted, claim = sensitivity_of_one_coordinate(released[first]), Claim(ONE, central.DELTA, "record")
     with pytest.raises(RunFailed, match="BROKEN"):
-        central.subject_of(
-            "planted", Claim(ONE, central.DELTA, "record"), {**released, first: planted}, ((first, others[0]),)
-        )
+        central.subject_of("planted", claim, {**released, first: planted}, ((first, others[0]),))

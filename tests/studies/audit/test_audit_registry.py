@@ -30,10 +30,10 @@ DRAWS = 4000
 EXACTLY = sorted(
     name
     for name in SUBJECTS
-    if name.startswith(("label/", "choice/", "client/"))
+    if name.startswith(("label/", "choice/", "node/"))
     or name in {f"numbers/{one}/1" for one in SCALARS if one != "laplace"} | {"numbers/unary/2", "numbers/duchi-cube/3"}
 )
-EXACTLY.remove("client/file")
+EXACTLY.remove("node/file")
 SAMPLED = sorted(set(SUBJECTS) - set(EXACTLY))
 
 
