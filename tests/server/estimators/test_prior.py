@@ -100,7 +100,7 @@ def test_intervals_beside_a_prior_that_counts(drawn: Draw) -> None:
 
 
 def test_a_start_of_the_callers_saves_steps_and_changes_no_answer(drawn: Draw) -> None:
-    """Along ridges, bounds and widths of one release: some 2.5 steps a fit in place of 4, where no sample is a start."""
+    """Along ridges, bounds and widths of one release, without a sample to start on: some 2.5 steps a fit for 4."""
     known = Workspace(drawn(8, 8_000, epsilon=1.0).evidence)
     paths = [
         (debiased, [Options(3.0, ridge=2.0**-k / 100) for k in range(8)]),

@@ -94,7 +94,7 @@ def peak(n: int) -> int:
 
 @pytest.mark.parametrize("n", [300_000, pytest.param(5_000_000, marks=pytest.mark.slow)])
 def test_memory_stays_flat(n: int) -> None:
-    """Five million rows would be 160 MB, and their reports 5 MB. A sample is an eighth of the rows, up to some 66,000."""
+    """Five million rows would be 160 MB, their reports 5 MB. A sample is an eighth of the rows, up to some 66,000."""
     peak(100_000)  # compiles
     few = peak(100_000)
     assert few < 8_000_000  # a block as it is drawn, and a sample of rows
