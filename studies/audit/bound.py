@@ -54,7 +54,7 @@ def epsilon_bound(hits: int, others: int, draws: int, delta: float, alpha: float
     """`epsilon_bounds` of one event. Raises ValueError for counts that do not fit.
 
     >>> round(epsilon_bound(900, 100, 1000, 0.0, 0.001), 3), epsilon_bound(100, 900, 1000, 0.0, 0.001)
-    (1.844, 0.0)
+    (1.859, 0.0)
     """
     if not (0 <= hits <= draws and 0 <= others <= draws and draws >= 1):
         raise ValueError(f"expected counts of at most {draws} draws, got {hits} and {others}")
