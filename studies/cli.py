@@ -18,12 +18,14 @@ examples:
   halftruth report out/quick
   halftruth fit votes.csv --trust local --epsilon 1
   halftruth records losses.csv --columns loss --id claim --trust central --epsilon 1 --tail 0.5 --moment 20
+  halftruth data check votes.csv
   halftruth data split votes.csv --nodes 4 --out nodes
   halftruth federate nodes/server --nodes nodes --trust local --epsilon 1
   halftruth data split losses.csv --records --columns loss --id claim --nodes 4 --out nodes
   halftruth plan --error 0.1 --epsilon 1 --trust local
   halftruth real data --only parties
   halftruth account studies/toml/heavy-mean.toml
+  halftruth audit label/ --epsilon 1
   halftruth ledger show state/ledger.sqlite
   halftruth up --nodes 4 --tls
   halftruth server --host 0.0.0.0 --port 8443 --certs certs
