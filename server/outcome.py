@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from protocol import terms
 from protocol.arms import UNPROVEN, Arm
+from protocol.channel import TOTAL
 from protocol.counting import counted
 from protocol.features import full
 from protocol.messages import Coins, Task
@@ -18,12 +19,14 @@ from protocol.privacy import Guarantee
 from protocol.problem import Problem
 from protocol.study import Study
 from protocol.trust import Trust
+from protocol.warned import warn
 from server.estimators.base import Estimate
 from server.evidence import Heard
 
 Vector = NDArray[np.float64]
 PROTECTS_NOBODY = Decimal(40)
 NORMAL_QUANTILE = 1.959963984540054
+ON_THE_BALL = warn("on-the-ball", "the estimate lies on the border of the ball, which says how long it is")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +77,12 @@ def outcomes(study: Study, arm: Arm, repetition: int, heard: Heard, estimate: Es
             claim=claim,
             computed_epsilon=computed_level(heard),
             coins=None if heard.collected.coins is None else heard.collected.coins.label,
-            warnings=(*estimate.warnings, *warnings(heard)),
+            warnings=(
+                *estimate.warnings,
+                *_of_estimate(estimate, low),
+                *few_rows(task.problem, len(heard.collected.rows)),
+                *warnings(heard),
+            ),
             levels=levels(heard),
         )
 
@@ -113,25 +121,54 @@ def asked_rows(task: Task) -> int:
     return task.n if task.rows is None else task.rows.count
 
 
+def _of_estimate(estimate: Estimate, low: Vector | None) -> list[str]:
+    """Where the estimate lies, and whether its covariance gives no interval."""
+    found = [ON_THE_BALL] if estimate.hit_boundary else []
+    if estimate.covariance is not None and low is None:
+        found.append(warn("singular", "a coordinate's variance is not positive: there is no interval"))
+    return found
+
+
+def few_rows(problem: Problem, answered: int) -> list[str]:
+    """Whether there are fewer answers than free parameters; each record says something of all coordinates of a mean."""
+    free = 1 if problem.model == "mean" else problem.reduced_dimension
+    if answered * (problem.choices - 1) >= free:
+        return []
+    return [warn("few-rows", f"{counted(answered, 'answer')} for {counted(free, 'free parameter')}")]
+
+
+def flipped(task: Task) -> str:
+    """How often a label's report is not the label, in words, of a local task about pairs; empty for other tasks."""
+    if task.trust is not Trust.LOCAL or task.problem.kind != "pairwise":
+        return ""
+    kept = min(terms.law(task, way).table[0][0] for way in task.menu)
+    most = "" if len(task.menu) == 1 else " at most"
+    return f"a label is flipped with probability{most} {(TOTAL - kept) / TOTAL:.2g}"
+
+
 def warnings(heard: Heard) -> list[str]:
     """What a reader of the estimate has to know about the answers it came from."""
     found = []
     if heard.task.epsilon is not None and heard.task.epsilon > PROTECTS_NOBODY:
-        found.append(f"epsilon above {PROTECTS_NOBODY} protects nobody")
+        often = flipped(heard.task)
+        nobody = f"epsilon above {PROTECTS_NOBODY} protects nobody{often and f': {often}'}"
+        found.append(warn("protects-nobody", nobody))
     if heard.collected.rejected:  # somebody may have answered in another's place
         whose = ", ".join(sorted(heard.collected.blamed))
-        found.append(f"{counted(len(heard.collected.rejected), 'report')} rejected{whose and f' ({whose})'}")
+        rejected = f"{counted(len(heard.collected.rejected), 'report')} rejected{whose and f' ({whose})'}"
+        found.append(warn("reports-rejected", rejected))
     if len(heard.collected.rows) < asked_rows(heard.task):
-        found.append(f"{len(heard.collected.rows)} of {asked_rows(heard.task)} rows answered")
+        found.append(warn("rows-missing", f"{len(heard.collected.rows)} of {asked_rows(heard.task)} rows answered"))
     if heard.collected.numerics - {fingerprint()}:
-        found.append("clients with another numerics fingerprint: last bits may differ")
+        found.append(warn("numerics", "clients with another numerics fingerprint: last bits may differ"))
     return found
 
 
 def interval(problem: Problem, estimate: Estimate) -> tuple[Vector, Vector | None, Vector | None]:
     """theta and its 95 % interval, theta_j +- 1.96 sqrt([Q C Q^T]_jj), or from quantile to quantile of replicas.
 
-    None where neither is known. Of r replicas the k-th smallest and largest, k = (r + 1) / 40.
+    None where neither is known, or a variance is not positive. Of r replicas the k-th smallest and largest,
+    k = (r + 1) / 40.
     """
     theta = full(problem, estimate.u)
     if estimate.replicas is not None:
@@ -141,5 +178,7 @@ def interval(problem: Problem, estimate: Estimate) -> tuple[Vector, Vector | Non
     if estimate.covariance is None:
         return theta, None, None
     variance = full(problem, full(problem, estimate.covariance).T).diagonal()  # of Q C Q^T
-    half = NORMAL_QUANTILE * np.sqrt(np.maximum(variance, 0.0))
+    if not (variance > 0.0).all():
+        return theta, None, None
+    half = NORMAL_QUANTILE * np.sqrt(variance)
     return theta, theta - half, theta + half

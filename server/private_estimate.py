@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from protocol.coins import Address, Stream, normal, words
 from protocol.messages import Coins
 from protocol.terms import only_mechanism, row_exponent
+from protocol.warned import warn
 from server.curator import SimulatedCurator
 from server.designs import Designs
 from server.estimators.base import Estimate, Evidence, Options
@@ -19,9 +20,9 @@ from server.kernels_solve import norm, project_on_ball
 from server.mechanisms.standard import Perturbation, noise_of
 
 _SAID = (
-    "longer rows are shrunk to the radius inside the model, which biases the estimate",
-    "the claim is proved for real numbers, not for doubles: for simulated labels only",
-    "interval not valid: the curator lets nothing but the estimate out",
+    warn("biased", "longer rows are shrunk to the radius inside the model"),
+    warn("no-claim", "what is claimed is proved for real numbers, not for doubles: for simulated labels only"),
+    warn("interval-not-valid", "the curator lets nothing but the estimate out"),
 )
 
 

@@ -12,11 +12,12 @@ from protocol.record_arms import is_pure
 from protocol.record_terms import ADDED
 from protocol.study import Cell, Study
 from protocol.trust import Trust
+from protocol.warned import code_of, warn
 from server.algorithms import ALGORITHMS
 from server.algorithms.steps import Found, Room, Steps
 from server.evidence import Heard, Server, check_curator
 from server.listening import Ask, Check, complete, listen, nobody
-from server.outcome import Outcome, asked_rows, trivial, warnings
+from server.outcome import ON_THE_BALL, Outcome, asked_rows, few_rows, trivial, warnings
 from server.task_checks import check_task
 from server.tasks import of_curator
 
@@ -102,7 +103,7 @@ class _Run:
             if own is not None:
                 self.coins = own if self.coins is None else max(self.coins, own)
             self.missing += asked_rows(each.task) - len(each.collected.rows)
-            self.notes |= dict.fromkeys(note for note in warnings(each) if "rows answered" not in note)
+            self.notes |= dict.fromkeys(note for note in warnings(each) if code_of(note) != "rows-missing")
         try:
             self._ask(self.steps.send(heard))
         except StopIteration as stopped:
@@ -120,7 +121,8 @@ class _Run:
         index = repetition - room.cell.first_repetition
         claim = None if room.epsilon is None else Guarantee(room.epsilon, room.delta or Decimal(0), room.unit)
         told = self.missing and room.unit not in ADDED.values()  # there, who is missing is what a claim hides
-        missed = (f"{self.missing} answers missing over all rounds",) if told else ()
+        missed = (warn("rows-missing", f"{self.missing} answers missing over all rounds"),) if told else ()
+        border = (ON_THE_BALL,) if found.boundary[index] else ()
         pure = room.epsilon is not None and room.delta is None
         for delta in room.study.grid.delta if pure and room.study.grid.delta else (room.delta,):
             yield Outcome(
@@ -136,5 +138,5 @@ class _Run:
                 claim=claim,
                 computed_epsilon=None,
                 coins=None if self.coins is None else self.coins.label,
-                warnings=(*found.warnings, *self.notes, *missed),
+                warnings=(*found.warnings, *border, *few_rows(room.study.problem, room.n), *self.notes, *missed),
             )

@@ -92,6 +92,11 @@ def summarise(table: pa.Table, metric: str = "error_l2", theta: Floats | None = 
     return [_summary(group, metric, theta) for group in _groups(table)]
 
 
+def by_group(table: pa.Table, metric: str) -> dict[tuple[Setting, str], Floats]:
+    """A metric's values over repetitions, by setting and arm."""
+    return {(group.setting, group.arm): group.rows[metric].to_numpy() for group in _groups(table)}
+
+
 def paired(table: pa.Table, metric: str = "error_l2") -> list[Difference]:
     """Differences of all pairs of arms at one setting; an arm without epsilon meets the others at every epsilon."""
     groups: dict[Setting, dict[str, Mapping[int, float]]] = {}

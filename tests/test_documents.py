@@ -18,6 +18,7 @@ from protocol.record_arms import RECORD_ESTIMATORS, RECORD_MECHANISMS, RECORD_OP
 from protocol.record_law import KEYS
 from protocol.study import describe
 from protocol.trust import SIGHT
+from protocol.warned import WARNINGS
 from server.mechanisms import CENTRAL
 from studies.load import load
 from studies.results import SCHEMA
@@ -116,6 +117,11 @@ def test_every_key_of_a_study_and_every_column_of_its_results_is_explained() -> 
         name for names in MECHANISMS.values() for name in names
     } - {"none"}
     assert keys | arms | set(CENTRAL) | set(SCHEMA.names) | {"theta"} <= set(quoted("docs/STUDIES.md"))
+
+
+def test_every_warning_is_explained() -> None:
+    rows = [f"| `{code}` | {meaning} |" for code, meaning in WARNINGS.items()]
+    assert "\n".join(["|---|---|", *rows, ""]) in page("docs/STUDIES.md")
 
 
 def test_everything_that_an_arm_about_records_can_say_is_explained() -> None:

@@ -29,6 +29,7 @@ from protocol.strict import StudyError
 from protocol.study import Cell, Study
 from protocol.study_file import parse
 from protocol.trust import Trust
+from protocol.warned import code_of
 from server.evidence import evidence
 from server.listening import RoundFailed, listen
 from server.mechanisms import CENTRAL
@@ -131,7 +132,9 @@ def test_a_level_that_hides_nothing_is_said_with_every_estimate() -> None:
     found = list(run_cell(study(**{"[2.0]": "[64.0]"}), THETA, Cell(20, 0, 1)))
     assert found
     for outcome in found:
-        assert "epsilon above 40 protects nobody" in outcome.warnings
+        (said,) = (text for text in outcome.warnings if code_of(text) == "protects-nobody")
+        assert "epsilon above 40 protects nobody" in said
+        assert ("flipped with probability 1.1e-19" in said) == (outcome.arm.trust is Trust.LOCAL)
 
 
 class Failing(Synthetic):

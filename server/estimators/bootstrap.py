@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from protocol.coins import uniform, words
+from protocol.warned import code_of, warn
 from server.estimators.base import Estimate
 from server.estimators.newton import EstimationError
 from server.estimators.workspace import Reports
@@ -34,9 +35,9 @@ def with_replicas(known: Reports, estimate: Estimate, refit: Callable[[Reports],
         try:
             found[resample] = refit(known.answering(symbols))
         except EstimationError:
-            reason = "interval not valid: resampled reports have no minimiser"
+            reason = warn("interval-not-valid", "resampled reports have no minimiser")
             return replace(estimate, covariance=None, warnings=(*estimate.warnings, reason))
-    kept = tuple(warning for warning in estimate.warnings if not warning.startswith("interval not valid"))
+    kept = tuple(warning for warning in estimate.warnings if code_of(warning) != "interval-not-valid")
     if estimate.hit_boundary:
-        kept += ("interval by bootstrap on the boundary: not exact",)
+        kept += (warn("interval-approximate", "by bootstrap on the border of the ball"),)
     return replace(estimate, covariance=None, warnings=kept, replicas=found)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from protocol.warned import warn
 from server.estimators.base import Estimate, Options
 from server.estimators.choice_base import ChoiceWorkspace
 from server.estimators.covariance import refuse_biased, sandwich, with_interval
@@ -100,8 +101,9 @@ def literal(known: ChoiceWorkspace, options: Options) -> Estimate:
     convex = bool(weight.min() > 0.0)
     enough = 1e-8 / features.count if convex else 1e-4  # along the ball tangents lead slowly, and to nothing of worth
     minimum = descend(objective, np.zeros(features.dimension), options.bound, features.reach, enough, exact=False)
-    warning = f"literal score: biased for more than two choices, here up to {int(features.sizes.max())}"
-    return with_interval(minimum, None, (warning + ("" if convex else "; not convex at this epsilon"),))
+    biased = warn("biased", f"literal score: for more than two choices, here up to {int(features.sizes.max())}")
+    concave = () if convex else (warn("not-convex", "the literal score at this epsilon"),)
+    return with_interval(minimum, None, (biased, *concave))
 
 
 def sgd(known: ChoiceWorkspace, options: Options) -> Estimate:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from protocol.warned import warn
 from server.estimators.base import Estimate
 from server.estimators.newton import Minimum
 from server.kernels import Array
@@ -17,11 +18,15 @@ class NoInterval(ValueError):
     """Why no interval can be given."""
 
 
+class Singular(NoInterval):
+    """No interval can be given, since the rows leave a direction open."""
+
+
 def sandwich(bread: Array, meat: Array, count: int) -> Array:
     """bread^-1 meat bread^-1 / count, all (p, p); raises NoInterval where bread is singular."""
     inverted, definite = inverse(bread, 0.0)
     if not definite:
-        raise NoInterval("the features do not span the space")
+        raise Singular("the features do not span the space")
     covariance: Array = inverted @ meat @ inverted / count
     return 0.5 * (covariance + covariance.T)
 
@@ -36,7 +41,7 @@ def refuse_biased(covariance: Array, bread: Array, ridge: float, u: Array, width
         return
     precision, definite = inverse(covariance, 0.0)
     if not definite:
-        raise NoInterval("the features do not span the space")
+        raise Singular("the features do not span the space")
     pull = ridge * inverse(bread, 0.0)[0]
     own = float(u @ pull @ precision @ pull @ u)
     typical = width**2 * float(np.trace(pull @ precision @ pull))
@@ -51,7 +56,7 @@ def with_interval(minimum: Minimum, covariance: Callable[[], Array] | None, note
     """
     warnings, found = [*notes], None
     if not minimum.converged:
-        warnings.append(f"not converged after {minimum.iterations} steps: decrement {minimum.decrement:.1e}")
+        warnings.append(warn("not-converged", f"{minimum.iterations} steps, decrement {minimum.decrement:.1e}"))
     try:
         if covariance is not None:
             if minimum.hit_boundary:
@@ -60,7 +65,9 @@ def with_interval(minimum: Minimum, covariance: Callable[[], Array] | None, note
                 raise NoInterval("this is no minimum")
             found = covariance()
     except NoInterval as reason:
-        warnings.append(f"interval not valid: {reason}")
+        if isinstance(reason, Singular):
+            warnings.append(warn("singular", "the covariance has no inverse"))
+        warnings.append(warn("interval-not-valid", str(reason)))
     return Estimate(
         minimum.u.copy(), found, minimum.hit_boundary, tuple(warnings), minimum.iterations, minimum.decrement
     )

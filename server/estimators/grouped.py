@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from protocol.warned import warn
 from server.estimators.base import Estimate, Options, wins
 from server.estimators.covariance import with_interval
 from server.estimators.workspace import Reports, Workspace, logistic_minimum
@@ -12,7 +13,7 @@ from server.groups import row_groups
 from server.kernels import Array
 
 ROUNDS = 3  # of centring
-_NO_INTERVAL = "interval not valid: nobody knows which groups hold liars"
+_NO_INTERVAL = warn("interval-not-valid", "nobody knows which groups hold liars")
 
 
 def median_of_means(known: Reports, options: Options) -> Estimate:

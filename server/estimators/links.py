@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from protocol.links import Link
+from protocol.warned import warn
 from server.estimators.base import Estimate, Options
 from server.estimators.features import RowFeatures
 from server.estimators.minimiser import debiased
@@ -144,7 +145,8 @@ def debiased_sgd(known: Reports, options: Options) -> Estimate:
             slope = residual(link, dot(u, row), symbol, known.contrast, known.flip)
             u -= slope / (alpha * known.contrast * t) * row
             project_on_ball(u, options.bound)
-    warnings = () if known.contrast == 1.0 else ("the de-biased log-loss of this model is not convex: use matching",)
+    concave = warn("not-convex", "the de-biased log-loss of this model is not convex: use matching")
+    warnings = () if known.contrast == 1.0 else (concave,)
     return Estimate(u, None, norm(u) >= options.bound * (1.0 - 1e-9), warnings, 1, math.nan)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from protocol.coins import Stream, normal, words
+from protocol.warned import warn
 from server.estimators.base import Estimate, Options
 from server.estimators.workspace import Reports
 from server.kernels import Array
@@ -14,7 +15,9 @@ from server.kernels_solve import norm
 from server.mechanisms.gaussian import gaussian_delta
 
 DELTA = 1e-3  # the notebook's
-_REPLICA = "replica of a published notebook, to compare with: its step does not shrink, so its error does not either"
+_REPLICA = warn(
+    "replica", "of a published notebook, to compare with: its step does not shrink, so its error does not either"
+)
 
 
 def notebook_sgd(known: Reports, options: Options) -> Estimate:
@@ -70,7 +73,8 @@ def _noise(known: Reports, nominal: float, start: int, count: int) -> Array:
 
 def _no_claim(n: int, nominal: float) -> str:
     mu, epsilon = last_label(n, nominal)
-    return (
-        f"no privacy claim: noise named epsilon = {nominal:g} leaves the last label mu = {mu:.3g} where its row is the "
-        f"longest, which is epsilon = {epsilon:.3g} at delta = {DELTA:g}"
+    return warn(
+        "no-claim",
+        f"noise named epsilon = {nominal:g} leaves the last label mu = {mu:.3g} where its row is the "
+        f"longest, which is epsilon = {epsilon:.3g} at delta = {DELTA:g}",
     )

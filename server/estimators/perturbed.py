@@ -7,6 +7,7 @@ from decimal import Decimal
 import numpy as np
 
 from protocol.coins import Stream, normal, words
+from protocol.warned import warn
 from server.estimators.base import Estimate, Options
 from server.estimators.sgd import pilot_alpha
 from server.estimators.workspace import Workspace
@@ -14,7 +15,9 @@ from server.kernels_perturbed import descend_perturbed
 from server.kernels_solve import norm
 from server.mechanisms.gaussian import paper_noise_multiplier
 
-_NO_CLAIM = "no claim: Theorem 5.2 covers the exact minimiser, not one pass, whose last label shows through its noise"
+_NO_CLAIM = warn(
+    "no-claim", "Theorem 5.2 covers the exact minimiser, not one pass, whose last label shows through its noise"
+)
 
 
 def objective_perturbation_sgd(known: Workspace, options: Options) -> Estimate:

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from protocol.warned import warn
 from server.estimators.base import Options
 from server.estimators.newton import EstimationError, Minimum, Objective, descend
 from server.estimators.workspace import Reports, penalised
@@ -78,7 +79,7 @@ def width_of(
             found.append(evidence(loss, start, width, weight))
     likely = np.exp(np.array(found) - max(found))
     tau = float(f"{math.sqrt(float(likely @ np.square(widths) / likely.sum())):.4g}")
-    return tau, (f"tau = {tau:g} by marginal likelihood",)
+    return tau, (warn("prior-width", f"tau = {tau:g} by marginal likelihood"),)
 
 
 def evidence(loss: Objective, mode: Array, tau: float, weight: float) -> float:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from protocol.warned import warn
 from server.estimators.base import Estimate, Options
 from server.estimators.workspace import Reports
 from server.kernels import Array
@@ -11,7 +12,7 @@ from server.kernels_descent import descend, descend_and_add, fifth_root
 from server.kernels_solve import norm
 
 _FIRST_STEP = 4.0  # of averaged descent, in units of 1 / lambda_max of the features' second moment
-_UNSETTLED = "interval not valid: a mean of iterates is too far from its limit"
+_UNSETTLED = warn("interval-not-valid", "a mean of iterates is too far from its limit")
 
 
 def sgd(known: Reports, options: Options) -> Estimate:

@@ -13,7 +13,7 @@ from client.sources.numbers import LARGEST, SEPARATED, number_of
 from client.sources.reading import Records, Unfit
 from studies.data.findings import MOST_SHOWN, Finding
 from studies.data.look_names import found_at
-from studies.records.exact import tail_index
+from studies.tails import tail_index
 
 NOT_FINITE = re.compile(r"(?i)[+-]?(nan|inf|infinity)")
 MOSTLY = 0.5  # a column whose cells are numbers more often than this is one of numbers

@@ -17,6 +17,7 @@ from protocol.codec import encode_task, identity
 from protocol.decimals import decimal
 from protocol.messages import Task
 from protocol.trust import Trust
+from protocol.warned import code_of, warn
 from server.curator import LiveCurator
 from server.evidence import Heard, Server
 from server.kinds import KINDS
@@ -78,7 +79,7 @@ def fit(request: Request, table: Table) -> Fit:
     estimate = kind.estimators[arm.estimator](seen, options(replace(problem, bound=bound), arm))
     outcome = next(outcomes(study, arm, 0, heard, estimate))
     said = ranking_note(request) + notes(request, table, task, outcome)
-    found = warnings(table, outcome) + ((odd,) if odd else ())
+    found = warnings(table, outcome) + ((warn("known-labelers", odd),) if odd else ())
     return Fit(request, table, heard.task, outcome, bound, found, charged, said)
 
 
@@ -141,15 +142,14 @@ def _check_minimiser(table: Table, heard: Heard) -> None:
 
 def warnings(table: Described, outcome: Outcome) -> tuple[str, ...]:
     """What a reader of a ranking has to know about its estimate and its comparisons."""
-    found = list(outcome.warnings)
+    found = [text for text in outcome.warnings if code_of(text) != "on-the-ball"]
     parts = groups(table.items, table.pairs)
     if len(parts) > 1 and table.features is None:
-        found.append(
-            f"nobody compared items of these {len(parts)} groups with each other: {describe(parts)}; ranks between "
-            "groups mean nothing"
-        )
+        apart = f"nobody compared items of these {len(parts)} groups with each other: {describe(parts)}"
+        found.append(warn("unconnected", f"{apart}; ranks between groups mean nothing"))
     if outcome.hit_boundary:
-        found.append(f"the scores lie on the ball: the answers alone would spread them further{_advice(outcome)}")
+        spread = f"the scores lie on the ball: the answers alone would spread them further{_advice(outcome)}"
+        found.append(warn("on-the-ball", spread))
     return tuple(found)
 
 

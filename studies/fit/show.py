@@ -11,6 +11,8 @@ from protocol.counting import counted
 from protocol.messages import Coins, Ties
 from protocol.privacy import Unit
 from protocol.trust import SIGHT
+from protocol.warned import spoken
+from server.outcome import flipped
 from studies.fit.round import Fit
 from studies.terminal import print_line, print_table, rounded_up
 
@@ -102,21 +104,21 @@ def show(found: Fit) -> None:
     for text in (facts(found), guarantee(found), *found.notes, cost(found)):
         print_line(text)
     for warning in found.warnings:
-        print_line(f"Warning: {warning}", style="yellow")
+        print_line(spoken(warning), style="yellow")
 
 
 def facts(found: Fit) -> str:
     """Counts of the file, all public, and how the estimate was made."""
     table, outcome = found.table, found.outcome
     ball = "no ball" if found.bound is None else f"ball of radius {float(found.bound):.4g}"
-    capped = ""
+    capped, often = "", flipped(found.task)
     if found.request.cap:
         assert found.task.rows is not None
         capped = f", of which {found.task.rows.count} count: at most {found.request.cap} of each labeler"
     return (
         f"{counted(len(table.pairs), 'row')}, {counted(table.label_count, 'label')} of "
         f"{counted(len(table.labelers), 'labeler')}{capped}; "
-        f"{outcome.arm.name}, {ball}"
+        f"{outcome.arm.name}, {ball}{often and f'; {often}'}"
     )
 
 

@@ -78,9 +78,7 @@ def predict(theory: Theory, way: Way, setting: Setting) -> Prediction:
     error = math.sqrt(float(np.trace(covariance)))
     worth = (theory.without_privacy(1) / error) ** 2 / setting.n
     score_error = math.sqrt(float((theory.second_moments * covariance).sum()))
-    return Prediction(
-        way, setting, error, worth, score_error, tuple(_doubts(theory, setting.n, covariance, score_error))
-    )
+    return Prediction(way, setting, error, worth, score_error, tuple(_doubts(theory, setting, covariance, score_error)))
 
 
 def labels_needed(theory: Theory, way: Way, error: float, epsilon: Decimal | None, delta: Decimal) -> int | None:
@@ -129,8 +127,11 @@ def _spread(theory: Theory, way: Way, setting: Setting) -> Floats:
     return covariance
 
 
-def _doubts(theory: Theory, n: int, covariance: Floats, score_error: float) -> list[str]:
-    """Why the formula may not hold: the ball, the curvature, too few labels, an error as large as the truth."""
+def _doubts(theory: Theory, at: Setting, covariance: Floats, score_error: float) -> list[str]:
+    """Why the formula may not hold: the ball, the curvature, too few labels, an error as large as the truth.
+
+    And where it holds, but the level is none.
+    """
     problem, error = theory.problem, math.sqrt(float(np.trace(covariance)))
     u = coordinates(problem, theory.theta)
     length = math.sqrt(float((u * u).sum()))
@@ -144,8 +145,10 @@ def _doubts(theory: Theory, n: int, covariance: Floats, score_error: float) -> l
             f"scores of pairs are off by {score_error:.2g} (root mean square; at most {LARGEST_SCORE_ERROR} is small "
             "against the bend of the logistic curve): the true error is larger, unless the ball cuts it"
         )
-    if n < LEAST_LABELS_A_COORDINATE * problem.reduced_dimension:
+    if at.n < LEAST_LABELS_A_COORDINATE * problem.reduced_dimension:
         found.append(f"fewer than {LEAST_LABELS_A_COORDINATE} labels a coordinate")
     if length and error >= length:
         found.append(f"the answer 0 is as good: its error is {length:.3g}")
+    if at.epsilon is not None and at.epsilon > LARGEST_EPSILON:
+        found.append(f"epsilon above {LARGEST_EPSILON} protects nobody")
     return found

@@ -22,7 +22,8 @@ from server.rounds import play
 from studies.in_process import InProcess
 from studies.real_records.source import PublicRecords
 from studies.real_records.study_file import NO_CLAIM, Cells, RecordStudy
-from studies.records.exact import Flat, Floats, flat, loss, minimiser, tail_index
+from studies.records.exact import Flat, Floats, flat, loss, minimiser
+from studies.tails import tail_index
 from studies.terminal import printable
 
 UPPER = 0.9  # the share of coins below the second number of a cell

@@ -1,7 +1,6 @@
-"""What nobody's privacy protects: the exact minimiser over a file's records, its loss, and how heavy its tails are."""
+"""What nobody's privacy protects: the exact minimiser over a file's records, and its loss."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +13,6 @@ from server.estimators.newton import EstimationError
 
 Floats = NDArray[np.float64]
 
-TAIL_SHARE, LEAST_TAIL = 0.05, 10
-SURE = 2.0  # standard errors
-
 
 class Flat(NamedTuple):
     """All records of a table, features (records, d) and responses, with weights that count every row once."""
@@ -24,23 +20,6 @@ class Flat(NamedTuple):
     features: Floats
     responses: Floats | None
     weights: Floats
-
-
-@dataclass(frozen=True)
-class TailIndex:
-    """Hill's estimate of a in P(|X| > x) ~ x^-a from the `count` largest values, and its standard error."""
-
-    index: float
-    error: float
-    count: int
-
-    @property
-    def no_mean(self) -> bool:
-        """Whether the index is below 1 beyond doubt: then there is no mean to estimate."""
-        return self.index + SURE * self.error < 1
-
-    def __str__(self) -> str:
-        return f"tail index {self.index:.2f} ± {self.error:.2f} (Hill, {self.count} largest)"
 
 
 def flat(table: RecordTable) -> Flat:
@@ -83,16 +62,3 @@ def loss(model: str, records: Flat, point: Floats, ridge: float = 0.0) -> float:
     z = x @ point
     each = (z - y) ** 2 / 2 if model == "linear" else np.logaddexp(0.0, z) - y * z
     return math.fsum(w * each) + extra
-
-
-def tail_index(values: Floats) -> TailIndex | None:
-    """How heavy the tail of |values| is, by the largest 5 % of them; None for too few that differ.
-
-    Source: Hill 1975.
-    """
-    size = np.sort(np.abs(values[values != 0]))[::-1]
-    count = max(LEAST_TAIL, int(TAIL_SHARE * len(size)))
-    if len(size) <= count or size[0] <= size[count]:
-        return None
-    index = 1 / float(np.log(size[:count] / size[count]).mean())
-    return TailIndex(index, index / math.sqrt(count), count)

@@ -17,6 +17,7 @@ from protocol.privacy import Unit
 from protocol.record_law import RecordLaw
 from protocol.store import FeatureStore
 from protocol.study import Cell, Grid, Study, cells
+from protocol.warned import warn
 from server.evidence import Server
 from server.outcome import Outcome
 from server.record_rounds import opening
@@ -24,6 +25,7 @@ from server.rounds import play
 from studies.fit.state import note_records
 from studies.own_room import own_room
 from studies.records.facts import RecordFacts, facts_of
+from studies.records.heavy import tails
 from studies.records.request import Request, problem_of
 from studies.records.told import accuracy
 
@@ -63,7 +65,7 @@ def estimate(request: Request, table: RecordTable) -> Estimated:
 
         (outcome,) = play(study_of(request, facts), Cell(facts.rows, 0, 1), ask, server)
         charged = _paid(ledger) - before
-    warnings = outcome.warnings + ((odd,) if odd else ())
+    warnings = outcome.warnings + ((warn("known-labelers", odd),) if odd else ()) + tails(request, table, outcome.theta)
     return Estimated(request, facts, outcome, warnings, accuracy(sent), table, charged)
 
 

@@ -6,13 +6,13 @@ from decimal import Decimal
 
 import numpy as np
 
-from client.gradients import gradients
 from protocol.counting import counted
 from protocol.decimals import canonical
 from protocol.messages import Coins
 from protocol.trust import SIGHT, Trust
+from protocol.warned import spoken
 from studies.fit.state import LEDGER
-from studies.records.exact import tail_index
+from studies.records.heavy import contributions
 from studies.records.play import Estimated
 from studies.records.request import Request
 from studies.terminal import print_line, print_table, printable, rounded_up
@@ -25,7 +25,7 @@ def show(found: Estimated) -> None:
     for text in filter(None, (facts(found), found.accuracy, guarantee(found), cost(found), *clear_notes(found))):
         print_line(printable(text))
     for warning in found.warnings:
-        print_line(f"Warning: {printable(warning)}", style="yellow")
+        print_line(spoken(printable(warning)), style="yellow")
 
 
 def as_json(found: Estimated) -> str:
@@ -95,32 +95,14 @@ def cost(found: Estimated) -> str:
 
 
 def clear_notes(found: Estimated) -> tuple[str, ...]:
-    """Of a clear run: how heavy the tails are, whether there is a mean at all, what a threshold would cut."""
-    if found.request.trust is not Trust.CLEAR or found.table is None:
-        return ()
-    columns, names = found.table.columns, found.table.columns.names
-    at = np.zeros(len(names)) if columns.model == "mean" else found.outcome.theta
-    each = gradients(columns.model, found.table.held, at)
-    what = "values" if columns.model == "mean" else "gradients"
-    notes = []
-    for name, column in zip(names, each.T, strict=True):
-        tail = tail_index(column)
-        if tail is not None and tail.no_mean:
-            notes.append(
-                f"{name}: {tail} of {what}, below 1: such a law has no mean. The estimate is that of these records and "
-                "says nothing of others; more records do not help"
-            )
-        elif tail is not None and tail.index < 2:
-            notes.append(
-                f"{name}: {tail} of {what}: their variance is infinite, or nearly: --tail below {tail.index - 1:.2f}"
-            )
+    """Of a clear run: what a threshold would cut."""
     threshold = found.request.threshold
-    if threshold is not None:
-        beyond = int((np.abs(each) > float(threshold)).any(axis=1).sum())
-        notes.append(
-            f"For you alone: a threshold of {canonical(threshold)} would cut {counted(beyond, columns.unit.label)}"
-        )
-    return tuple(notes)
+    if found.request.trust is not Trust.CLEAR or found.table is None or threshold is None:
+        return ()
+    each = contributions(found.table, found.outcome.theta)
+    beyond = int((np.abs(each) > float(threshold)).any(axis=1).sum())
+    cut = counted(beyond, found.table.columns.unit.label)
+    return (f"For you alone: a threshold of {canonical(threshold)} would cut {cut}",)
 
 
 def _number(value: float) -> str:

@@ -4,8 +4,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from protocol.channel import TOTAL
+from protocol.decimals import canonical
+from protocol.mechanisms.randomized_response import randomized_response
+from protocol.warned import code_of, spoken, warn
 from studies.report.bounds import lower_bounds
 from studies.report.view import View
+from studies.tails import tail_index
 
 _COINS = {
     "addressed": "addressed (a simulation: the coins can be computed by anybody, so they protect nobody)",
@@ -27,6 +32,42 @@ def facts(view: View, record: Mapping[str, Any]) -> Iterator[str]:
     for bound in lower_bounds(view):
         constant = f"constant c = {bound.fitted.constant:.3g}, {bound.fitted}"
         yield f"{bound.name.capitalize()}, {bound.trust.label}: {constant}."
-    counts = Counter(warning for warnings in view.table["warnings"].to_pylist() for warning in warnings)
-    for warning, count in sorted(counts.items()):
-        yield f"Warning in {count:,} of {len(view.table):,} estimates: {warning}."
+    yield from flips(view)
+    yield from told(view)
+    yield from wild(view)
+
+
+def flips(view: View) -> Iterator[str]:
+    """How often randomised response flips a label, at each level: what a claim does to labels."""
+    if all(arm.mechanism != "randomized-response" for arm in view.arms):
+        return
+    rates = [
+        f"{(TOTAL - randomized_response(epsilon).table[0][0]) / TOTAL:.3g} at ε = {canonical(epsilon)}"
+        for epsilon in view.loaded.study.grid.epsilon
+    ]
+    yield f"Randomised response flips a label with probability {', '.join(rates)}."
+
+
+def told(view: View) -> Iterator[str]:
+    """Warnings of the results by code, each with its commonest sentence; those of older results have no code."""
+    found: dict[str, Counter[str]] = {}
+    for warning in (text for texts in view.table["warnings"].to_pylist() for text in texts):
+        found.setdefault(code_of(warning) or warning, Counter())[warning] += 1
+    for _, counts in sorted(found.items()):
+        warning, more = counts.most_common(1)[0][0], ", for instance" if len(counts) > 1 else ""
+        where = f"in {counts.total():,} of {len(view.table):,} estimates{more}"
+        yield f"{spoken(warning).replace(': ', f' {where}: ', 1)}."
+
+
+def wild(view: View) -> Iterator[str]:
+    """Arms whose errors vary so much from one repetition to another that their mean or its standard error misleads."""
+    for (setting, arm), errors in view.errors.items():
+        tail = tail_index(errors)
+        if tail is not None and tail.no_variance:
+            at = "" if setting.epsilon is None else f", ε = {setting.epsilon:g}"
+            name = f"errors of {view.looks[arm].label} at n = {setting.n:,}{at}: {tail}"
+            if tail.no_mean:
+                said = warn("no-mean", f"{name}, below 1: they have no mean; compare medians")
+            else:
+                said = warn("no-variance", f"{name}, below 2: their standard error says little; compare medians")
+            yield f"{spoken(said)}."

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from protocol.arms import Arm
+from protocol.coins import Floats
 from protocol.counting import counted
 from protocol.decimals import canonical
 from protocol.strict import StudyError
@@ -19,7 +20,7 @@ from studies.folder import Folder, open_study
 from studies.load import Loaded
 from studies.report.arms import Look, looks
 from studies.report.wording import Wording
-from studies.summary import Moments, Setting, Summary, paired, summarise
+from studies.summary import Moments, Setting, Summary, by_group, paired, summarise
 from studies.theory.sandwich import Theory, predict
 
 MOST_DIMENSIONS = 64  # above, second moments over the fixed draw cost more than the curves are worth
@@ -82,6 +83,11 @@ class View:
         """Summaries of the true L2 error by setting and arm."""
         found = summarise(self.table, "error_l2", self.loaded.theta)
         return {(summary.setting, summary.arm): summary for summary in found}
+
+    @cached_property
+    def errors(self) -> dict[tuple[Setting, str], Floats]:
+        """The true L2 errors of all repetitions by setting and arm."""
+        return by_group(self.table, "error_l2")
 
     def setting(self, arm: Arm, n: int, level: Level) -> Setting:
         """Where an arm's results for a level are: an arm without a claim has one row of results for all levels."""

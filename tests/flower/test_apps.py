@@ -275,7 +275,9 @@ def test_a_live_run_goes_on_with_those_that_answered(
     for cell in cells(study):
         lines = (outcomes / f"{cell_name(cell)}.jsonl").read_text("utf-8").splitlines()
         found = [decode(line, study) for line in lines]
-        assert {o.warnings[-1:] for o in found if o.arm.trust} == {(f"{cell.n * 3 // 4} of {cell.n} rows answered",)}
+        assert {o.warnings[-1:] for o in found if o.arm.trust} == {
+            (f"rows-missing: {cell.n * 3 // 4} of {cell.n} rows answered",)
+        }
 
 
 def test_a_live_run_says_what_it_leaves_out(
@@ -291,7 +293,7 @@ def test_a_live_run_says_what_it_leaves_out(
         start(room, config)
     expected = {outcome.theta.tobytes() for outcome in run_cell(study, THETA, cells(study)[0])}
     for line in (outcomes / f"{cell_name(cells(study)[0])}.jsonl").read_text("utf-8").splitlines():
-        assert decode(line, study).warnings[-1] == "2 reports rejected (node 100, node 104, node 105)"
+        assert decode(line, study).warnings[-1] == "reports-rejected: 2 reports rejected (node 100, node 104, node 105)"
         assert decode(line, study).theta.tobytes() in expected
     for words in (
         "refused: INTERNAL x 1 (node 103)",

@@ -174,7 +174,7 @@ def test_missing_holders_change_n_and_leave_the_noise_of_the_sum(
     for one, all_of_them, own in zip(part, whole, missing, strict=True):
         np.testing.assert_allclose(60 * all_of_them.theta - 45 * one.theta, -own, rtol=0, atol=1e-9)
         assert one.claim == all_of_them.claim and one.claim is not None
-        assert one.warnings == ("15 answers missing over all rounds",) and not all_of_them.warnings
+        assert one.warnings == ("rows-missing: 15 answers missing over all rounds",) and not all_of_them.warnings
 
 
 def test_the_noise_of_a_median_is_that_of_its_smallest_group(grid: Any, virtual: Virtual, outcomes: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_median_of_noisy_means_leaves_out_groups_without_an_answer(
     asked = study("mean", Arm(Trust.CENTRAL, "gaussian", "median-of-means", (("groups", Decimal(4)),)))
     play(grid, virtual(4), asked, silent(101), mode="live")
     for outcome in found(outcomes, asked):
-        assert outcome.warnings == ("15 answers missing over all rounds",) and outcome.claim is not None
+        assert outcome.warnings == ("rows-missing: 15 answers missing over all rounds",) and outcome.claim is not None
 
 
 def test_a_node_that_goes_in_the_middle_is_missing_from_then_on(grid: Any, virtual: Virtual, outcomes: Path) -> None:
@@ -207,14 +207,16 @@ def test_a_node_that_goes_in_the_middle_is_missing_from_then_on(grid: Any, virtu
     assert len((outcomes / "rounds.txt").read_text("utf-8").splitlines()) == int(ROUNDS)
     whole = list(run_cell(asked, THETA, cells(asked)[0]))
     for outcome, all_of_them in zip(found(outcomes, asked), whole, strict=True):
-        assert outcome.warnings[-1] == "30 answers missing over all rounds"
+        assert outcome.warnings[-1] == "rows-missing: 30 answers missing over all rounds"
         assert outcome.claim == all_of_them.claim and outcome.coins == all_of_them.coins == "addressed"
 
 
 def test_local_reports_of_those_who_answered_count(grid: Any, virtual: Virtual, outcomes: Path) -> None:
     asked = study("mean", Arm(Trust.LOCAL, "piecewise", "mean"))
     play(grid, virtual(4), asked, silent(101), mode="live")
-    assert {outcome.warnings for outcome in found(outcomes, asked)} == {("15 answers missing over all rounds",)}
+    assert {outcome.warnings for outcome in found(outcomes, asked)} == {
+        ("rows-missing: 15 answers missing over all rounds",)
+    }
 
 
 @pytest.mark.parametrize("trust", [Trust.CENTRAL, Trust.LOCAL])

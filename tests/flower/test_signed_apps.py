@@ -186,7 +186,7 @@ def test_a_lie_counts_for_nothing_and_its_node_is_named(
         found = federation.play(change(federation))
     assert gist(found) == without
     assert {outcome.warnings[-2:] for outcome in found if outcome.arm.trust} == {
-        ("1 report rejected (node node-1)", f"{N * 2 // 3} of {N} rows answered")
+        ("reports-rejected: 1 report rejected (node node-1)", f"rows-missing: {N * 2 // 3} of {N} rows answered")
     }
     summary = [record.getMessage() for record in caplog.records if "messages so far" in record.getMessage()]
     assert f"node node-1: {words}" in summary[-1]
@@ -283,7 +283,9 @@ def test_rows_that_two_nodes_claim_count_for_neither_where_nobody_says_whose_the
     federation.register(rows=False)
     found = federation.play(each(lies))
     assert gist(found) != own
-    assert {outcome.warnings[-1] for outcome in found if outcome.arm.trust} == {f"{N // 3} of {N} rows answered"}
+    assert {outcome.warnings[-1] for outcome in found if outcome.arm.trust} == {
+        f"rows-missing: {N // 3} of {N} rows answered"
+    }
     for one, other in (("node-0", "node-1"), ("node-1", "node-0")):
         assert f"node {one}: rows that another report answers for as well (node {other})" in caplog.text
 

@@ -85,7 +85,10 @@ def test_a_live_run_goes_on_without_the_one_that_sent_it(
     for cell in cells(study()):
         for line in (outcomes / f"{cell_name(cell)}.jsonl").read_text("utf-8").splitlines():
             found = decode(line, study())
-            assert not found.arm.trust or found.warnings[-1] == f"{cell.n * 2 // 3} of {cell.n} rows answered"
+            assert (
+                not found.arm.trust
+                or found.warnings[-1] == f"rows-missing: {cell.n * 2 // 3} of {cell.n} rows answered"
+            )
     assert "node 101: failed (Flower's error -1: what it sent is no message)" in caplog.text
     assert "answered: 4, failed: 5" in caplog.text  # the first time three are lost, and asked again
     assert "a label" not in caplog.text

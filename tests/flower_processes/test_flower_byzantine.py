@@ -198,9 +198,11 @@ def test_an_estimate_is_as_without_the_liar_who_is_named(lab: Lab, lies: list[st
         there = range(NODES) if name == "the truth" else range(LIAR)
         assert [outcome.theta.tobytes() for outcome in found] == expected(lab.loaded, cell, there), name
         warned = {text for outcome in found for text in outcome.warnings if "rejected" in text}
-        assert warned == ({"1 report rejected (node node-3)"} if name in SAID else set()), name
+        assert warned == ({"reports-rejected: 1 report rejected (node node-3)"} if name in SAID else set()), name
         if name != "the truth":
-            assert all("15 answers missing over all rounds" in outcome.warnings for outcome in found), name
+            assert all("rows-missing: 15 answers missing over all rounds" in outcome.warnings for outcome in found), (
+                name
+            )
         if name in SAID:
             assert re.search(f"rejected: node node-3: .*{SAID[name]}", said), name
     assert "node node-3: unreadable" in said and "0 replies to 2 tasks" in said

@@ -58,7 +58,7 @@ def test_a_run_that_is_played_again_gets_its_releases_with_their_own_counts(cura
     room = in_process(study.study, study.theta, clients=4)
     server = Server(room.server.features, study.study.seed, curator)
     first, again = played(study, room, 3, server), played(study, room, 4, server)
-    assert first.warnings == ("30 answers missing over all rounds",) and not again.warnings
+    assert first.warnings == ("rows-missing: 30 answers missing over all rounds",) and not again.warnings
     assert first.theta.tobytes() == again.theta.tobytes()
 
 
@@ -74,7 +74,7 @@ def test_a_batch_that_nobody_has_is_named(trust: str) -> None:
     """Four nodes have ten rows each; the third batch of thirteen is the last node's and one row of the third's."""
     study = loaded(trust, batches="disjoint")
     room = in_process(study.study, study.theta, clients=4)
-    assert played(study, room, 3, room.server).warnings == ("9 answers missing over all rounds",)
+    assert played(study, room, 3, room.server).warnings == ("rows-missing: 9 answers missing over all rounds",)
     with pytest.raises(RoundFailed, match=rf"round 2 of the {trust} task at n = 40, epsilon = 1, got nobody: 13 rows"):
         played(study, room, 2, room.server)
 

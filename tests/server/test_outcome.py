@@ -12,6 +12,7 @@ from protocol.messages import Coins, Kind, Mechanism, Payload, Report, Runs, Tas
 from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.trust import Trust
+from protocol.warned import code_of
 from server.evidence import Heard
 from server.listening import listen, quorum
 from server.outcome import warnings
@@ -33,14 +34,14 @@ def heard(*replies: bytes) -> Heard:
 
 
 def test_missing_rows_are_said() -> None:
-    assert "4 of 10 rows answered" in warnings(heard(reply(range(4), 0)))
+    assert "rows-missing: 4 of 10 rows answered" in warnings(heard(reply(range(4), 0)))
 
 
 def test_an_answer_that_does_not_count_is_said_even_if_no_row_is_missing() -> None:
     """A quorum must not hide that two answered for one row, or that one reply came twice."""
     both = heard(reply(range(6), 0), reply(range(5, 9), 1), reply(range(9, 10), 0))
-    assert warnings(both)[:2] == ["2 reports rejected", "1 of 10 rows answered"]
-    assert "1 report rejected" in warnings(heard(reply(range(10), 0), reply(range(10), 0)))
+    assert warnings(both)[:2] == ["reports-rejected: 2 reports rejected", "rows-missing: 1 of 10 rows answered"]
+    assert "reports-rejected: 1 report rejected" in warnings(heard(reply(range(10), 0), reply(range(10), 0)))
     alone = heard(reply(range(5), 0), reply(range(5, 10), 1))
     assert not [text for text in warnings(alone) if "reject" in text]
 
@@ -48,4 +49,5 @@ def test_an_answer_that_does_not_count_is_said_even_if_no_row_is_missing() -> No
 def test_a_level_that_protects_nobody_is_said() -> None:
     whole = heard(reply(range(10), 0))
     loud = Heard(replace(TASK, epsilon=Decimal(41)), whole.task_id, whole.collected)
-    assert "epsilon above 40 protects nobody" in warnings(loud)
+    (said,) = (text for text in warnings(loud) if code_of(text) == "protects-nobody")
+    assert said.startswith("protects-nobody: epsilon above 40 protects nobody")

@@ -159,8 +159,8 @@ def test_ranks_by_scores() -> None:
 def test_a_fit_on_the_ball_advises_a_prior_where_it_costs_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Noise of few answers drives RR-MLE to the ball; the same reports have an inner estimate under a prior."""
-    votes = write(tmp_path, *EVEN)
+    """One answer drives RR-MLE to the ball, whatever it is; the same report has an inner estimate under a prior."""
+    votes = write(tmp_path, "r1,x,y,x")
     words = (votes, "--trust", "local", "--epsilon", "0.1", "--state", tmp_path / "state")
     found = run(capsys, *words)
     assert found["hit_boundary"] and found["ranking"][0]["low"] is None

@@ -29,7 +29,7 @@ def test_the_file_says_what_it_is_and_makes_no_claim_for_noise() -> None:
     for outcome in run_cell(loaded.study, loaded.truth, Cell(1000, 0, 1), clients=2):
         noisy = outcome.arm.get("nominal") is not None
         assert (outcome.claim is None) == (outcome.arm.trust_name != "local")
-        assert any("no privacy claim" in text for text in outcome.warnings) == noisy
+        assert any("no-claim" in text for text in outcome.warnings) == noisy
         assert any("replica" in text for text in outcome.warnings) == (outcome.arm.estimator == "notebook-sgd")
 
 

@@ -21,7 +21,8 @@ from server.mechanisms.gaussian import analytic_noise_multiplier
 from server.release_file import read_releases
 from studies.cli import main
 from studies.fit.state import CURATOR, LEDGER
-from studies.records.exact import Flat, flat, loss, minimiser, tail_index
+from studies.records.exact import Flat, flat, loss, minimiser
+from studies.tails import tail_index
 
 N = 400
 CENTRAL = ("--trust", "central", "--epsilon", "2", "--id", "id")
@@ -132,9 +133,9 @@ def test_a_tail_without_a_mean_is_told(tmp_path: Path, capsys: pytest.CaptureFix
     path = tmp_path / "fires.csv"
     acres = ((np.arange(5000) + 0.5) / 5000) ** (-1 / 0.6)
     path.write_text("acres\n" + "\n".join(map(repr, acres.tolist())), encoding="utf-8")
-    (note,) = run(capsys, path, "--columns", "acres", "--trust", "clear")["notes"]
-    assert note.startswith(
-        "acres: tail index 0.60 ± 0.04 (Hill, 250 largest) of values, below 1: such a law has no mean"
+    (told,) = run(capsys, path, "--columns", "acres", "--trust", "clear")["warnings"]
+    assert told.startswith(
+        "no-mean: acres: tail index 0.60 ± 0.04 (Hill, 250 largest) of values, below 1: such a law has no mean"
     )
 
 

@@ -36,7 +36,7 @@ def test_means_are_those_of_the_recursion(drawn: Draw, n: int, epsilon: float | 
         found = ESTIMATORS["debiased-sgd"](Workspace(evidence), Options(bound, averaging=averaging))
         np.testing.assert_allclose(found.u, kept.mean(axis=0), rtol=1e-8, atol=1e-12)
         assert found.covariance is None
-        assert found.warnings == ("interval not valid: a mean of iterates is too far from its limit",)
+        assert found.warnings == ("interval-not-valid: a mean of iterates is too far from its limit",)
 
 
 def test_more_rows_bring_the_mean_to_the_minimiser(drawn: Draw) -> None:

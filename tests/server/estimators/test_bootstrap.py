@@ -54,7 +54,7 @@ def test_an_active_ball_gets_an_interval_that_says_so(drawn: Draw) -> None:
         Workspace(with_coins(drawn(3, 600, epsilon=0.5).evidence)), Options(0.8, interval="bootstrap")
     )
     assert found.hit_boundary
-    assert found.warnings == ("interval by bootstrap on the boundary: not exact",)
+    assert found.warnings == ("interval-approximate: by bootstrap on the border of the ball",)
     assert found.replicas is not None
     assert (np.linalg.norm(found.replicas, axis=1) <= 0.8 * (1 + 1e-12)).all()
 
@@ -75,4 +75,4 @@ def test_resamples_without_a_minimiser_are_no_interval(drawn: Draw) -> None:
     evidence = with_coins(Evidence(np.ones((12, 1)), None, labels, np.array([5.0]), 1.0, 0.0, 0.0))
     found = ESTIMATORS["mle"](Workspace(evidence), Options(np.inf, interval="bootstrap"))
     assert found.replicas is None
-    assert found.warnings == ("interval not valid: resampled reports have no minimiser",)
+    assert found.warnings == ("interval-not-valid: resampled reports have no minimiser",)

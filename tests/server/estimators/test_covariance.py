@@ -52,7 +52,7 @@ def test_a_ridge_that_counts_has_no_interval(drawn: Draw) -> None:
         biased = estimate(name, evidence, Options(10.0, ridge=1.0))
         assert biased.covariance is None
         assert biased.warnings == (
-            "interval not valid: the ridge shifts the estimate by more than a quarter of a standard error",
+            "interval-not-valid: the ridge shifts the estimate by more than a quarter of a standard error",
         )
 
 

@@ -169,7 +169,7 @@ def test_descent_is_what_it_says() -> None:
     found = debiased_sgd(Workspace(known), Options(2.0, step=0.3))
     assert np.abs(found.u - u).max() < 1e-12
     assert found.covariance is None and found.warnings == (
-        "the de-biased log-loss of this model is not convex: use matching",
+        "not-convex: the de-biased log-loss of this model is not convex: use matching",
     )
     own = features(known.rows, "thurstone")
     z = known.rows @ Workspace(known).pilot(2.0)

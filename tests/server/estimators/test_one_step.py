@@ -53,7 +53,7 @@ def test_no_interval_where_the_step_begins_on_the_ball(drawn: Draw) -> None:
     evidence = drawn(3, 2_000, epsilon=1.0).evidence
     found = estimate("one-step", evidence, Options(0.9))
     assert found.covariance is None
-    assert "interval not valid: the ball constraint is active" in found.warnings[0]
+    assert "interval-not-valid: the ball constraint is active" in found.warnings[0]
 
 
 def test_clear_labels_are_where_the_step_begins(drawn: Draw) -> None:

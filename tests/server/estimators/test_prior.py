@@ -64,7 +64,7 @@ def test_a_marginal_width_is_said_and_can_be_repeated(drawn: Draw) -> None:
     known = Workspace(drawn(5, 5_000, epsilon=2.0).evidence)
     for estimator, more in ((rr_map, {}), (debiased, {"ridge": "tempered"})):
         found = estimator(known, Options(3.0, tau="marginal", **more))  # type: ignore[operator]
-        said, tau = found.warnings[0].split(" by marginal likelihood")[0].split(" = ")
+        said, tau = found.warnings[0].removeprefix("prior-width: ").split(" by marginal likelihood")[0].split(" = ")
         assert said == "tau"
         # The coordinates' root mean square is 0.66 here; the estimate's error is some 0.1.
         assert 0.3 < float(tau) <= 1.5
@@ -81,7 +81,7 @@ def test_a_marginal_width_follows_what_is_there(drawn: Draw) -> None:
         y = (rng.random(8_000) < chance).astype(np.uint8)
         reported = np.where(rng.random(8_000) < 0.2, 1 - y, y).astype(np.uint8)
         known = Workspace(Evidence(x, None, reported, (reported - 0.5) @ x, 0.6, 0.2, 0.0))
-        widths.append(float(rr_map(known, Options(math.inf, tau="marginal")).warnings[0].split()[2]))
+        widths.append(float(rr_map(known, Options(math.inf, tau="marginal")).warnings[0].split()[3]))
     assert widths == sorted(widths)
     assert widths[0] < 0.2 < widths[1] < 1.0 < widths[2]
 
