@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.features import lift, project
-from server.kernels import mean_moment, sum_of_logs
+from server.kernels import indices, largest, mean_moment, mean_product, sum_of_logs
 from server.kernels_descent import residual
 from server.kernels_elementary import exp_nonpositive, log_one_plus
 from server.kernels_logistic import cumulant, variances
@@ -69,6 +69,24 @@ def test_cumulant_is_its_formula(n: int, p: int, weighted: bool) -> None:
     ours = variances(v, 1 / w if weighted else NO_SCALES, u)
     np.testing.assert_allclose(ours, variance, rtol=1e-12)
     np.testing.assert_allclose(mean_moment(v, variance), (v.T * variance) @ v / n, atol=1e-14)
+
+
+@pytest.mark.parametrize(("n", "p"), SIZES)
+def test_sums_and_extremes_over_rows_are_their_formulas(n: int, p: int) -> None:
+    rng = np.random.default_rng([n, p, 1])
+    v, values, scales, u = rng.normal(size=(n, p)), rng.normal(size=n), rng.uniform(1, 5, n), rng.normal(size=p)
+    np.testing.assert_allclose(mean_product(v, values), values @ v / n, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(indices(v, u), v @ u, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(largest(v, NO_SCALES), np.abs(v).max(axis=0))
+    np.testing.assert_array_equal(largest(v, scales), (np.abs(v) * scales[:, None]).max(axis=0))
+
+
+def test_a_gradient_alone_has_the_bits_of_one_beside_a_hessian() -> None:
+    v, u = np.random.default_rng(3).normal(size=(700, 5)), np.linspace(-1, 1, 5)
+    value, gradient, hessian = cumulant(v, NO_SCALES, u, False)
+    beside = cumulant(v, NO_SCALES, u, True)
+    assert hessian.size == 0 and value == beside[0]
+    np.testing.assert_array_equal(gradient, beside[1])
 
 
 def test_cumulant_at_large_arguments_is_finite() -> None:
