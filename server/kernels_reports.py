@@ -46,20 +46,6 @@ def add_rows(rows: Array, weights: Array, sums: Array, errors: Array, sizes: Arr
 
 
 @compiled
-def add_values(values: Array, place: int, sums: Array, errors: Array, sizes: Array) -> None:
-    """`add_rows` of one column, which goes to `place`."""
-    total, error, size = sums[place], errors[place], sizes[place]
-    for value in values:
-        moved = total + value
-        part = moved - total
-        off = (total - (moved - part)) + (value - part)
-        total = moved
-        error += off
-        size += abs(off)
-    sums[place], errors[place], sizes[place] = total, error, size
-
-
-@compiled
 def add_squares(rows: Array, points: Array, found: Array) -> None:
     """found[i, j] += ||rows_i - points_j||^2, coordinate after coordinate: a pair's bits depend on the pair alone."""
     turned = np.empty((CHUNK, POINTS))

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from server.kernels_middle import add_middle
 from server.kernels_reports import add_rows, add_squares, first_beyond
 
 Array = NDArray[np.float64]
 
 LARGEST = 2.0**480  # of a report: squares of differences, and sums of them, then stay finite
+_COLUMNS = 256  # sorted at a time: a copy of them is all the memory that it takes
 _ROUNDING = 2.0**-50  # bounds what rounding adds to a sensitivity, a report
 
 
@@ -112,31 +112,25 @@ def mean_rows(rows: Array) -> Array:
 
 
 def weighted_sums(rows: Array, weights: Array) -> Array:
-    """sum_i w_i x_i, of products that are rounded one by one and whose sum is exactly rounded; shape (d,)."""
+    """sum_i w_i x_i, of products that are rounded one by one and whose sum is exactly rounded; shape (d,).
+
+    The kernel's errors are off by less than half of (n + 2) 2^-52 times their sizes. Where that leaves a doubt about
+    the double next to a sum, `math.fsum` sums again.
+    """
     parts = np.zeros((3, rows.shape[1]))
     add_rows(np.ascontiguousarray(rows), weights, *parts)
-    return _rounded(parts, len(rows), lambda j: rows[:, j] * weights)
+    sums, errors, sizes = parts
+    doubt = sizes * ((len(rows) + 2) * 2.0**-52)
+    found: Array = sums + (errors - doubt)
+    for j in np.flatnonzero(~(found == sums + (errors + doubt))).tolist():
+        found[j] = math.fsum((rows[:, j] * weights).tolist())
+    return found
 
 
 def middle_mean(rows: Array, trim: int) -> Array:
     """The mean of each coordinate's values without its `trim` least and `trim` largest, of 2 trim < n; shape (d,)."""
-    parts, kept = np.zeros((3, rows.shape[1])), len(rows) - 2 * trim
-    add_middle(np.ascontiguousarray(rows), trim, *parts)
-    return _rounded(parts, kept, lambda j: np.sort(rows[:, j])[trim : trim + kept]) / kept + 0.0
-
-
-def _rounded(parts: Array, count: int, values: Callable[[int], Array]) -> Array:
-    """The double next to each exact sum of `count` numbers, of which the kernels' sums, errors and sizes are known.
-
-    The error of the errors is below half of (count + 2) 2^-52 times their sizes. Where that leaves a doubt, the
-    `values` of a coordinate are summed by `math.fsum`.
-    """
-    sums, errors, sizes = parts
-    doubt = sizes * ((count + 2) * 2.0**-52)
-    found: Array = sums + (errors - doubt)
-    for j in np.flatnonzero(~(found == sums + (errors + doubt))).tolist():
-        found[j] = math.fsum(values(j).tolist())
-    return found
+    tiles = (np.sort(rows[:, first : first + _COLUMNS], axis=0) for first in range(0, rows.shape[1], _COLUMNS))
+    return np.concatenate([mean_rows(tile[trim : len(rows) - trim]) for tile in tiles])
 
 
 def median_rows(rows: Array) -> Array:

@@ -4,13 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from server.aggregators.base import LARGEST, Options, mean_rows, middle_mean, squared_distances, weighted_sums
 from server.aggregators.krum import krum, krum_scores, multi_krum
-from server.kernels_middle import LEAST_SAMPLED, select
 from server.kernels_reports import first_beyond
 
 Array = NDArray[np.float64]
@@ -46,9 +43,7 @@ def test_sums_are_exactly_rounded(kind: str, count: int, dimension: int) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("count", "dimension"), [(1, 3), (12, 70), (13, 5), (LEAST_SAMPLED, 65), (1001, 17), (9000, 3)]
-)
+@pytest.mark.parametrize(("count", "dimension"), [(1, 3), (12, 70), (13, 5), (1001, 300), (9000, 3)])
 def test_the_middle_is_what_sorting_leaves(kind: str, count: int, dimension: int) -> None:
     rows = reports(kind, count, dimension)
     ordered = np.sort(rows, axis=0)
@@ -56,15 +51,6 @@ def test_the_middle_is_what_sorting_leaves(kind: str, count: int, dimension: int
         if 2 * trim < count:
             kept = ordered[trim : count - trim]
             assert middle_mean(rows, trim).tolist() == [total / len(kept) + 0.0 for total in summed(kept)], trim
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.lists(st.integers(-20, 20), min_size=1, max_size=60), st.data())
-def test_selection_puts_a_value_into_its_place(values: list[int], data: st.DataObject) -> None:
-    place, found = data.draw(st.integers(0, len(values) - 1)), np.array(values, dtype=np.float64)
-    assert select(found, 0, place)
-    assert found[place] == sorted(values)[place] and sorted(found) == sorted(values)
-    assert (found[:place] <= found[place]).all() and (found[place:] >= found[place]).all()
 
 
 def test_squared_distances_add_coordinate_after_coordinate() -> None:
