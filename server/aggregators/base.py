@@ -16,7 +16,7 @@ from server.kernels_reports import add_rows, add_squares, first_beyond
 Array = NDArray[np.float64]
 
 LARGEST = 2.0**480  # of a report: squares of differences, and sums of them, then stay finite
-_COLUMNS = 256  # sorted at a time: a copy of them is all the memory that it takes
+_COLUMNS = 250  # sorted at a time, to copy few; of a power of two all rows would share a few places of a cache
 _ROUNDING = 2.0**-50  # bounds what rounding adds to a sensitivity, a report
 
 
