@@ -34,7 +34,7 @@ _ALL = (
     ),
     Figure(
         "one-pass-sgd",
-        "a pass of debiased-sgd over d = 10, 16 arms side by side (a kernel that no study calls yet), one core",
+        "a pass of debiased-sgd over d = 10, 16 arms side by side, one core",
         at_least(120),
         _in("fits", "one_pass"),
         ("sklearn",),
