@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from client.sources.synthetic_records import SyntheticRecords
 from protocol.codec import decode_reply, decode_task
 from protocol.coins import Address, Stream, normal, words
+from protocol.grid import truncate
 from protocol.messages import Refusal, Task
 from protocol.study import Cell, Study
 from protocol.study_file import parse
@@ -65,7 +66,7 @@ def descent(small: bool) -> Prepared:
         return list(play(study, cell, ask, room.server))
 
     def agree() -> None:
-        """Every sum that leaves the client is numpy's, but for what numpy's own sum rounds."""
+        """Every sum that leaves the client is numpy's, but for products that round across a step of the grid."""
         said: list[tuple[bytes, bytes]] = []
 
         def ask(tasks: list[bytes]) -> list[bytes]:
@@ -76,13 +77,14 @@ def descent(small: bool) -> Prepared:
         ours(ask)
         assert len(said) == rounds
         for raw, reply in said:
-            answered, theta = decode_reply(reply), decode_task(raw).theta
-            assert not isinstance(answered, Refusal) and theta is not None
+            task, answered = decode_task(raw), decode_reply(reply)
+            assert not isinstance(answered, Refusal) and task.theta is not None and task.exponent is not None
             sums = answered[0].report.payload.values[0, 0]
-            np.testing.assert_allclose(sums, data.gradients(theta[0]).sum(axis=0), rtol=1e-9, atol=1e-6)
+            plain = truncate(data.gradients(task.theta[0]), task.exponent).sum(axis=0)
+            np.testing.assert_allclose(sums, plain, rtol=0, atol=100 * 2.0**task.exponent)
 
-    plain, limit = Side("plain numpy", data.descend), Side("reading", data.read)
-    return Prepared(Side("halftruth", ours), (plain,), n * rounds, "M rows/s", agree, limit)
+    peer, limit = Side("plain numpy", data.descend), Side("reading", data.read)
+    return Prepared(Side("halftruth", ours), (peer,), n * rounds, "M rows/s", agree, limit)
 
 
 def _data(room: InProcess, task: Task, rounds: int) -> _Data:
