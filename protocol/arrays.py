@@ -37,7 +37,7 @@ def encode_array(values: AnyArray, bits: bool = False) -> wire.Array:
 def decode_array(message: wire.Array) -> AnyArray:
     """Read an array; raises ValueError for a length, padding bit, NaN or inf that does not belong."""
     shape = tuple(message.shape)
-    if len(shape) > MOST_AXES or math.prod(shape) > MOST_BYTES:
+    if len(shape) > MOST_AXES or math.prod(max(1, axis) for axis in shape) > MOST_BYTES:  # also beside an axis of 0
         raise ValueError(f"expected at most {MOST_AXES} axes and {MOST_BYTES} values, got shape {shape}")
     if message.dtype == wire.DTYPE_BIT:
         return _decode_bits(message.data, shape)

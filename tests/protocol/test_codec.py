@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from protocol import halftruth_pb2 as wire
+from protocol.arrays import decode_array
 from protocol.codec import (
     Signed,
     decode_bundle,
@@ -176,6 +178,14 @@ def test_one_changed_byte_never_raises_anything_else(make: ModuleType, data: st.
             DECODE[kind](changed)
         except WireError:
             continue
+
+
+@pytest.mark.parametrize("dtype", [wire.DTYPE_BIT, wire.DTYPE_U8, wire.DTYPE_F64])
+@pytest.mark.parametrize("shape", [[0, 1 << 63], [0, (1 << 64) - 1], [1 << 62, 0], [0, 1 << 31, 1 << 31, 2]])
+def test_an_axis_beyond_all_memory_is_refused_beside_one_of_nothing(dtype: wire.DType, shape: list[int]) -> None:
+    """Not an OverflowError, which no reader of replies expects: one node could end everybody's run."""
+    with pytest.raises(ValueError, match="expected at most"):
+        decode_array(wire.Array(dtype=dtype, shape=shape, data=b""))
 
 
 def test_a_million_bits_of_one_labeler_take_125_kilobytes() -> None:
