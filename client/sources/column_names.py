@@ -23,7 +23,7 @@ LOSERS = {
     "rejected_response": "chosen_response",
     "response_k": "response_j",
 }
-QUESTIONS = ("question", "question_id", "prompt", "prompt_id", "turn", "criterion", "instruction", "input", "post")
+QUESTIONS = ("question", "question_id", "prompt", "prompt_id", "turn", "criterion")  # one more would name labels anew
 TEXTS = (  # columns whose values are answers: one may be the empty text
     *("chosen", "rejected", "chosen_response", "rejected_response", "response_j", "response_k", "response_a"),
     *("response_b", "output_1", "output_2", "completion_a", "completion_b", "summaries", "completions"),

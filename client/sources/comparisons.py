@@ -139,7 +139,7 @@ def _questions(records: Records, columns: Columns) -> list[str]:
     texts = [[text or "" for text in records.column(name)] for name in sorted(columns.questions)]
     if len(texts) < 2:
         return texts[0] if texts else []
-    return [name_of(json.dumps(parts, ensure_ascii=False)) for parts in zip(*texts, strict=True)]
+    return [json.dumps(parts, ensure_ascii=False) for parts in zip(*texts, strict=True)]  # as ledgers know them
 
 
 def _counted(

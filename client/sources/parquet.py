@@ -53,7 +53,8 @@ def _values(column: Any) -> list[Any]:
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    values: list[Any] = (column.cast(pa.string()) if pa.types.is_temporal(kind) else column).to_pylist()
+    fine = pa.types.is_temporal(kind) and getattr(kind, "unit", "") == "ns"  # which Python's types cannot hold
+    values: list[Any] = (column.cast(pa.string()) if fine else column).to_pylist()  # spelled as ledgers know them
     as_they_are = pa.types.is_boolean(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind)
     return values if as_they_are else [None if value is None else str(value) for value in values]
 
