@@ -12,7 +12,8 @@ from protocol.record_terms import run_of
 from protocol.terms import label_epsilon
 from protocol.trust import Trust
 
-SHORT, KEPT = 1 << 20, 32  # bytes of a task that is kept, and how many are
+# Bytes of a task that is kept, and how many are: whoever asks chooses them, and they take 20 times that as objects.
+SHORT, KEPT = 1 << 16, 16
 
 
 class Question:

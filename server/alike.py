@@ -51,7 +51,7 @@ class Form:
         single = len(runs) == 1 and runs[0][1:] == (1, 1) and 0 < runs[0][0] < 1 << 7 * DIGITS
         if not single or report.payload.kind is not Kind.SYMBOLS or report.payload.outcomes != 2:
             return None
-        if values.ndim != 2 or values.shape[1] != 1 or report.groups is not None:
+        if values.ndim != 2 or values.shape[1] != 1 or not len(values) or report.groups is not None:
             return None
         digits = -(-runs[0][0].bit_length() // 7)
         first, last = 1 << 7 * (digits - 1), (1 << 7 * digits) - 1  # of that many digits: all of these differ

@@ -110,7 +110,7 @@ def test_many_that_are_wrong_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     same(found, one_by_one([*crowd(), *wrong], monkeypatch))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(place=st.integers(0, 10_000), value=st.integers(0, 255), row=st.integers(1, N - 1))
 def test_a_changed_byte_is_never_read_as_something_else(place: int, value: int, row: int) -> None:
     """What a form takes is what writing the report anew gives; all else it leaves to the strict reader."""
@@ -124,6 +124,14 @@ def test_a_changed_byte_is_never_read_as_something_else(place: int, value: int, 
         return
     (taken,) = sheaf.opened()
     assert encode_reply([(taken.raw, b"")]) == bytes(raw)
+
+
+def test_many_that_answer_no_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = Payload(Kind.SYMBOLS, np.zeros((0, 1), np.uint8), None, 2)
+    replies = [*crowd(), *(reply(row, payload=nothing) for row in range(500, 600))]
+    found = gathered(replies)[1]
+    assert len(found.rejected) == 100 and len(found.rows) == MANY
+    same(found, one_by_one(replies, monkeypatch))
 
 
 def test_forms_that_somebody_makes_up_end(monkeypatch: pytest.MonkeyPatch) -> None:
