@@ -7,7 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # the machine may be busy, or compile a kernel
+hypothesis.settings.load_profile("untimed")
 
 # Where a shell starts tests in the background it has Ctrl-C ignored, and so would every process that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

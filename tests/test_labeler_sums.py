@@ -110,7 +110,7 @@ def hostile_files(draw: st.DrawFn) -> Table:
         return table_of([(owner, f"i{a}", f"i{b}") for owner, (a, b) in pairs], features, Path(folder))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     table=hostile_files(),
     cap=st.sampled_from([0, 1, 3, 15]),

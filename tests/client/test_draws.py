@@ -32,7 +32,7 @@ def test_an_address_is_the_documented_place() -> None:
     assert draws.escalations(rows).tolist() == [int(word) >> 17 for word in escalation]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sets(st.one_of(st.integers(0, 300), st.integers(0, 20 * FAR), st.integers(0, (1 << 32) - 1)), max_size=40))
 def test_a_row_has_its_coins_whoever_else_is_asked(chosen: set[int]) -> None:
     rows = np.array(sorted(chosen), dtype=np.int64)
@@ -86,7 +86,7 @@ def test_no_rows_need_no_coins() -> None:
         assert len(draws.lanes(nothing)) == len(draws.escalations(nothing)) == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 50), st.integers(1, 300), st.sampled_from([1, 2, 5, FAR, FAR + 1]))
 def test_a_range_has_the_coins_of_its_rows(start: int, count: int, step: int) -> None:
     draws, rows = AddressedDraws(7, N, 1), range(start, start + count * step, step)

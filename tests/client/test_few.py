@@ -59,7 +59,7 @@ def test_coins_at_every_edge(channel: DiscreteChannel) -> None:
                 assert alone(value, coin, channel) == (sum(cut <= coin for cut in cuts), coin // LOW in tops)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(1, FEW_ROWS), st.integers(0, 3), st.randoms(use_true_random=False))
 def test_few_values_get_what_they_get_among_many(count: int, which: int, random: object) -> None:
     channel, many = CHANNELS[which], 10 * FEW_ROWS

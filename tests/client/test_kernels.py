@@ -78,14 +78,13 @@ def test_known_answers_of_philox(counter: list[int], key: list[int], expected: s
         assert not plane[:, count:].any()
 
 
-@settings(deadline=None)  # the first one may compile
 @given(WORD, WORD)
 def test_a_product_is_exact(a: int, b: int) -> None:
     high, low = kernels.product(np.uint64(a), np.uint64(b))
     assert (int(high) << 64) + int(low) == a * b
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.tuples(WORD, WORD), st.integers(0, (1 << 62) - 1), st.integers(1, 80))
 def test_blocks_are_those_of_numpys_generator(key: tuple[int, int], first: int, count: int) -> None:
     blocks = np.empty((count, 4), dtype=np.uint64)
@@ -94,7 +93,7 @@ def test_blocks_are_those_of_numpys_generator(key: tuple[int, int], first: int, 
     assert (blocks.reshape(-1) == generator.random_raw(4 * count)).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 1 << 60), st.integers(0, 700)), max_size=8))
 def test_words_are_those_of_an_address(runs: list[tuple[int, int]]) -> None:
     here = Address(11, Stream.PRIVACY, 5, 2)
@@ -108,7 +107,7 @@ def test_words_before_a_sequence_are_refused() -> None:
             kernels.words((1, 2), runs)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.sampled_from(CHANNELS),
     st.integers(0, 3 * kernels.ROWS + 1),

@@ -219,7 +219,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> tuple[Node, Task]:
     return node, Task(b"s" * 32, Trust.LOCAL, Unit.LABEL, problem, (menu,), 2, Decimal(1), None, 0, 1)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_whatever_arrives_the_answer_is_a_reply(target: tuple[Node, Task], data: st.DataObject) -> None:
     node, task = target

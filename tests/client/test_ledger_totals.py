@@ -90,7 +90,7 @@ def task(desk: Any, table: Table, number: int, step: Step) -> Task:
     return asked
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(STEPS, min_size=1, max_size=6), *CAPS)
 def test_totals_are_those_of_a_slow_ledger(
     desk_in: Callable[[Path], Any], steps: list[Step], epsilon_cap: str | None, delta_cap: str | None

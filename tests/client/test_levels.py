@@ -199,7 +199,7 @@ def seen(node: Node, desk: Any, tasks: list[Task]) -> Iterator[Any]:
         yield sorted((s.labeler, s.labels, s.epsilon, s.most) for s in read_labelers(desk.ledger_path))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_nothing_but_symbols_depends_on_labels(desk_in: Any, tmp_path_factory: Any, data: st.DataObject) -> None:
     """Random tasks, menus, caps and levels, for two files that differ in all labels: the same in everything else."""

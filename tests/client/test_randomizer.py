@@ -102,7 +102,7 @@ def test_the_law_is_exactly_the_table(channel: DiscreteChannel) -> None:
         assert law(channel, value) == list(channel.table[value])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_the_law_is_exactly_the_table_for_any_table(data: st.DataObject) -> None:
     near = st.sampled_from([0, 1, LOW - 1, LOW, LOW + 1, 3 * LOW, TOTAL // 2, TOTAL - LOW, TOTAL - 1])

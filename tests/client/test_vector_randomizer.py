@@ -29,7 +29,7 @@ def test_coins_of_numbers_are_the_documented_words() -> None:
     assert draws.vectors(rows, 5).tolist() == sequence.reshape(40, 5).tolist()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.sets(st.one_of(st.integers(0, 300), st.integers(0, 20 * FAR), st.integers(0, (1 << 32) - 1)), max_size=20),
     st.sampled_from([1, 3, 64, 5000]),
@@ -93,7 +93,7 @@ def test_the_norm_is_the_channels() -> None:
         randomize_vectors(values, channel("priv-unit"), draws, ROWS)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3), st.sampled_from(["0.1", "2", "3.3"]))
 def test_rows_clipped_in_doubles_are_within(row: list[float], threshold: str) -> None:
     made, values = channel("priv-unit", 3, threshold), np.array([row])

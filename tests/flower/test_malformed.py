@@ -133,7 +133,7 @@ def test_the_codec_refuses_or_reads_a_hundred_thousand() -> None:
     assert read_with_every_reader(changed_golden(ALL, 2)).total() == len(DECODE) * ALL
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_the_codec_refuses_or_reads_whatever_a_search_finds(data: st.DataObject) -> None:
     raw = bytearray(data.draw(st.sampled_from(golden())))

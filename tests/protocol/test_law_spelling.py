@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from protocol.decimals import canonical
@@ -36,7 +36,6 @@ def some_law(draw: st.DrawFn) -> Law:
 
 
 @given(some_law())
-@settings(deadline=None)
 def test_one_spelling_for_each_law(law: Law) -> None:
     assert Law.parse(law.describe) == law
     assert Law.parse(law.describe).describe == law.describe
@@ -46,7 +45,6 @@ def test_one_spelling_for_each_law(law: Law) -> None:
 
 
 @given(some_law())
-@settings(deadline=None)
 def test_every_value_that_can_be_drawn_is_finite(law: Law) -> None:
     ends = np.array([0, 1 << 12, 1 << 63, (1 << 64) - 1], dtype=np.uint64)
     drawn = np.stack(np.meshgrid(*[ends] * law.words), axis=-1)
@@ -54,7 +52,6 @@ def test_every_value_that_can_be_drawn_is_finite(law: Law) -> None:
 
 
 @given(some_law(), st.floats(0.01, 0.99), st.floats(1e-3, 1e3))
-@settings(deadline=None)
 def test_moments_of_any_law_are_finite_and_bounded(law: Law, share: float, size: float) -> None:
     """Closed or by quadrature, which raises where it is not sure. Stable laws, whose tails are integrals, are slow."""
     assume(law.name != "stable")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol import halftruth_pb2 as wire
@@ -181,7 +181,6 @@ def test_a_sum_of_more_rows_than_a_node_has_reaches_no_aggregate(name: str) -> N
 
 
 @pytest.mark.parametrize("name", ARMS)
-@settings(deadline=None)  # of examples: the machine may be busy
 @given(data=st.data())
 def test_no_change_of_bytes_stops_the_others_or_brings_in_what_is_no_number(name: str, data: st.DataObject) -> None:
     """A few bytes of a real reply replaced, or its end cut: rejected whole, or a report that the mechanism can make."""

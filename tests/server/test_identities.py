@@ -34,7 +34,7 @@ ROWS = st.integers(1, 40).flatmap(
     lambda n: arrays(np.float64, (n, 3), elements=st.integers(-64, 64).map(lambda i: i / 16))
 )
 SEEDS = st.integers(0, 2**32 - 1)
-QUICK = settings(max_examples=25, deadline=None)
+QUICK = settings(max_examples=25)
 
 
 def law(epsilon: float) -> tuple[float, float]:

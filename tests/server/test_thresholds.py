@@ -71,7 +71,7 @@ def test_the_bias_is_reached(shape: str) -> None:
     assert bias == pytest.approx(constant * moment * threshold**-tail, rel=1e-10)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(MOMENTS, TAILS, st.integers(2, 10**6), NOISES, st.sampled_from([TRUNCATE, CLIP]))
 def test_minimisers_beat_their_neighbours(moment: float, tail: float, n: int, noise: float, shape: str) -> None:
     best = bound_threshold(moment, tail, n, noise, 0.05, shape)

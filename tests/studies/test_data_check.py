@@ -245,7 +245,7 @@ FLAGS = st.sampled_from(
 
 
 @given(HEADERS, st.lists(st.tuples(CELLS, CELLS, CELLS, CELLS), max_size=8), FLAGS, st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_file_can_be_used_exactly_where_it_is_read(
     tmp_path_factory: pytest.TempPathFactory,
     header: tuple[str, ...],

@@ -239,7 +239,7 @@ words = st.sampled_from(["item_a", "tie", "draw", "b", "-1", "0", "007", "NaN", 
 record = st.tuples(names, names | words, names | words, st.sampled_from([0, 1, 2, 3]), names)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(record, min_size=1, max_size=8), st.integers(1, 3))
 @example([("r", "x", "0\r1", 0, "q\r")], 1)
 @example([("r", "item_a", "item_b", 1, "q"), ("r", "tie", "draw", 2, "q")], 1)

@@ -52,7 +52,7 @@ def test_what_a_local_label_is_worth(epsilon: str, times: float) -> None:
     assert 1 / found.worth == pytest.approx(times, rel=0.05)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     name=st.sampled_from(sorted(WAYS)),
     error=st.floats(0.01, 1),

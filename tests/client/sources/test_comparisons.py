@@ -55,7 +55,7 @@ def test_the_order_of_counted_wins_is_that_of_no_answer(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 9), st.integers(0, 9))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_one_win_more_for_the_other_changes_one_row(tmp_path_factory: pytest.TempPathFactory, a: int, b: int) -> None:
     folder = tmp_path_factory.mktemp("wins")
     one, other = (

@@ -65,7 +65,7 @@ def test_the_lowest_row_stands_for_a_label_below_any_n(votes: Table, desk: Any) 
         assert votes.rows(task).numbers().tolist() == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.tuples(*[st.text(max_size=4)] * 3), st.tuples(*[st.text(max_size=4)] * 3))
 def test_an_identity_names_labeler_and_unordered_pair(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
     same = one[0] == other[0] and sorted(one[1:]) == sorted(other[1:])

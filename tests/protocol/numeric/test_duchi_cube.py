@@ -114,7 +114,7 @@ def test_oracle_sizes(make: Make, heavy_oracle: Callable[[str], float]) -> None:
     assert level == pytest.approx(heavy_oracle("Wang-2019 fixed d=4 eps=1 true eps"), rel=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.integers(1, 200),
     st.decimals(min_value=Decimal("1e-9"), max_value=30, allow_nan=False, places=9).filter(lambda e: e > 0),

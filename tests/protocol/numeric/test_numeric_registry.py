@@ -47,7 +47,7 @@ def test_mean_and_mse(name: str, d: int, epsilon: str, make: Make) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.integers(2, 40),
     st.decimals(min_value=Decimal("0.001"), max_value=20, allow_nan=False, places=4).filter(lambda e: e > 0),

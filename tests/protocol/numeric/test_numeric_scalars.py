@@ -167,7 +167,7 @@ def test_duchi_by_enumeration(epsilon: str) -> None:
         assert float(square - mean**2) <= channel.worst(1.0) * (1 + 1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(levels, st.integers(1, 9))
 def test_piecewise_by_enumeration(epsilon: Decimal, steps: int) -> None:
     channel = piecewise(epsilon, steps)
@@ -204,7 +204,7 @@ def test_a_fine_grid_by_enumeration() -> None:
         assert float(square - mean**2) == pytest.approx(channel.second_moment(np.array([t]))[0] - t * t, rel=1e-9)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.decimals(min_value=Decimal("0.7"), max_value=20, allow_nan=False, places=6), st.integers(1, 6))
 def test_hybrid_by_enumeration(epsilon: Decimal, steps: int) -> None:
     channel = Hybrid(piecewise(epsilon, steps), duchi(epsilon))

@@ -62,7 +62,7 @@ def test_level_mean_and_mse_by_the_whole_law(epsilon: str) -> None:
         assert mse == pytest.approx(made.mse(row[None, :])[0], rel=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.integers(1, 300), st.decimals(min_value=Decimal("0.001"), max_value=30, places=4).filter(lambda level: level > 0)
 )

@@ -183,7 +183,7 @@ def test_options_out_of_range_are_refused(bad: dict[str, float]) -> None:
         Options(**bad)  # type: ignore[arg-type]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(report_sets(), st.lists(st.integers(-50, 50), min_size=3, max_size=3))
 def test_moving_all_reports_moves_the_aggregate(reports: Array, shift: list[int]) -> None:
     move, options = np.array(shift[: reports.shape[1]], dtype=np.float64), fitting(len(reports))
@@ -192,7 +192,7 @@ def test_moving_all_reports_moves_the_aggregate(reports: Array, shift: list[int]
         assert found == pytest.approx(aggregate(name, reports, options) + move, abs=1e-6), name
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(report_sets(), st.randoms(use_true_random=False))
 def test_the_order_of_reports_changes_no_bit(reports: Array, chance: Random) -> None:
     """Groups follow the order by definition; Krum's choice does where scores are equal, so a tiny slope breaks ties."""
@@ -208,7 +208,7 @@ def test_the_order_of_reports_changes_no_bit(reports: Array, chance: Random) -> 
         assert found[0] == found[1], name
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(report_sets())
 def test_an_aggregate_lies_among_the_reports(reports: Array) -> None:
     for name in NAMES:
@@ -216,7 +216,7 @@ def test_an_aggregate_lies_among_the_reports(reports: Array) -> None:
         assert (found >= reports.min(axis=0) - 1e-9).all() and (found <= reports.max(axis=0) + 1e-9).all(), name
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(report_sets(least=5), st.sampled_from([-1e9, 1e9]), st.integers(0, 8))
 def test_it_holds_up_to_its_breakdown_point(reports: Array, lie: float, first: int) -> None:
     """As many liars as an aggregator is said to stand, wherever they sit: it stays near the honest."""

@@ -100,7 +100,7 @@ def test_the_classical_noise_is_refused_where_it_fails(delta: str, last: str) ->
         classical_noise_multiplier(Decimal(last) + Decimal("0.02"), Decimal(delta))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(LEVELS, DELTAS, ROUNDS)
 def test_exact_noise_keeps_the_claim_and_no_more(epsilon: Decimal, delta: Decimal, rounds: int) -> None:
     with mp.workdps(60):
@@ -109,7 +109,7 @@ def test_exact_noise_keeps_the_claim_and_no_more(epsilon: Decimal, delta: Decima
         assert exact_delta(epsilon, mp.sqrt(rounds) / multiplier * (1 + mpf("1e-9"))) > mpf(str(delta))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(LEVELS, DELTAS, ROUNDS)
 def test_the_printed_split_keeps_the_claim(epsilon: Decimal, delta: Decimal, rounds: int) -> None:
     """Wherever it is not refused, in exact composition of the classical noise, and in the theorem's own arithmetic."""
@@ -125,7 +125,7 @@ def test_the_printed_split_keeps_the_claim(epsilon: Decimal, delta: Decimal, rou
         assert rounds * mpf(rest) <= half
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.floats(0.3, 1e4), DELTAS, st.integers(1, 300))
 def test_every_figure_is_a_guarantee(multiplier: float, delta: Decimal, rounds: int) -> None:
     found = account(rounds, multiplier, delta)
@@ -139,7 +139,7 @@ def test_every_figure_is_a_guarantee(multiplier: float, delta: Decimal, rounds: 
             assert exact_delta(Decimal(found.exact * (1 - 1e-6)), mu) > mpf(str(delta))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(LEVELS, LEVELS, DELTAS, ROUNDS, ROUNDS)
 def test_noise_is_monotone(e: Decimal, f: Decimal, delta: Decimal, t: int, u: int) -> None:
     lots = exact_noise_multiplier(min(e, f), delta, max(t, u))

@@ -103,7 +103,7 @@ def test_the_analytic_multiplier_wastes_nothing(epsilon: str) -> None:
     assert exact_delta(float(epsilon), mu * (1 + 1e-11)) > mpf("1e-5") * (1 - mpf("1e-11"))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.floats(1e-6, 50), st.floats(1e-3, 50), st.floats(1.001, 3))
 def test_profile_rises_with_mu_and_falls_with_epsilon(epsilon: float, mu: float, factor: float) -> None:
     here = gaussian_delta(epsilon, mu)

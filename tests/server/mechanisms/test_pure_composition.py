@@ -37,7 +37,7 @@ def test_one_release_at_a_delta_is_worth_a_little_less_than_its_level() -> None:
 
 
 @given(LEVELS, st.integers(1, 400))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_exact_count_is_never_above_another(level: float, rounds: int) -> None:
     exact = pure_epsilon(DELTA, level, rounds)
     if exact == math.inf:
@@ -50,7 +50,7 @@ def test_the_exact_count_is_never_above_another(level: float, rounds: int) -> No
 
 
 @given(LEVELS, st.integers(1, 200))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_more_releases_cost_more(level: float, rounds: int) -> None:
     assert pure_epsilon(DELTA, level, rounds) <= pure_epsilon(DELTA, level, rounds + 1)
 
@@ -71,7 +71,7 @@ def test_what_is_not_positive_is_refused(level: float, rounds: int) -> None:
 @given(st.floats(0.001, 3.0), st.integers(1, 40), st.decimals("1e-12", "0.1", allow_nan=False, places=15))
 @example(0.07355006168975001, 5, Decimal("2.79E-9"))
 @example(0.3235677954167461, 5, Decimal("2.83E-12"))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_levels_are_rounded_up_where_delta_is_a_small_difference(level: float, rounds: int, delta: Decimal) -> None:
     """Against fifty digits: just below T e what is left is the difference of two nearly equal numbers."""
     found = pure_epsilon(delta, level, rounds)

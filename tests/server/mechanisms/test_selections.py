@@ -67,7 +67,7 @@ def test_loss_distributions_agree_with_the_table(row: tuple[str | float, ...]) -
         peeling_scale(level, FIVE, s, 0.5 * float(row[5]))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.sampled_from(sorted(SELECTIONS)),
     st.sampled_from(["0.01", "0.5", "1", "4", "30"]),

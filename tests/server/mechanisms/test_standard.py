@@ -69,7 +69,7 @@ records_of_one = st.tuples(st.floats(-2, 2), st.integers(0, 1))
 noises = st.builds(Perturbation, stddev=st.floats(0.3, 20), ridge=st.floats(0.05, 5))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(records_of_one, max_size=4), records_of_one, records_of_one, noises, st.floats(0.05, 4))
 def test_no_pair_of_records_exceeds_the_claim(
     common: Records, record: tuple[float, int], other: tuple[float, int], noise: Perturbation, epsilon: float
@@ -83,7 +83,7 @@ def test_no_pair_of_records_exceeds_the_claim(
         assert hockey_stick(epsilon, one, two, theta) <= bound + QUADRATURE
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(records_of_one, max_size=4), records_of_one, noises, st.floats(0.05, 4))
 def test_nor_does_a_record_that_is_added_or_removed(
     common: Records, record: tuple[float, int], noise: Perturbation, epsilon: float

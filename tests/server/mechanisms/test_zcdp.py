@@ -48,7 +48,7 @@ def test_oracles(heavy_oracle: Oracle) -> None:
     assert back == pytest.approx(heavy_oracle("rho tight inverse"), rel=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.floats(1e-6, 50), st.floats(1e-4, 100))
 def test_the_tight_bound_is_the_infimum_rounded_up(rho: float, epsilon: float) -> None:
     exact, bound = exact_infimum(rho, epsilon), zcdp_delta_bound(rho, epsilon)
@@ -59,7 +59,7 @@ def test_the_tight_bound_is_the_infimum_rounded_up(rho: float, epsilon: float) -
         assert bound <= min(mpf(1), exact * (1 + mpf("1e-7"))) or bound == 1
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(LEVELS, DELTAS)
 def test_rho_is_rounded_down_and_epsilon_up(epsilon: Decimal, delta: Decimal) -> None:
     rho = rho_of(epsilon, delta)
@@ -75,7 +75,7 @@ def test_rho_is_rounded_down_and_epsilon_up(epsilon: Decimal, delta: Decimal) ->
     assert epsilon_of(rho, delta) <= float(epsilon) * (1 + 1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(LEVELS, LEVELS, DELTAS, DELTAS)
 def test_more_privacy_costs_more_noise(e: Decimal, f: Decimal, d: Decimal, c: Decimal) -> None:
     assert rho_of(min(e, f), min(c, d)) <= rho_of(max(e, f), max(c, d))

@@ -71,7 +71,7 @@ def test_delta_is_bounded_exactly_where_epsilon_is() -> None:
 weights = st.lists(st.integers(0, 6), min_size=4, max_size=4).filter(lambda found: sum(found) > 0)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(weights, weights, st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(1, 2)]))
 def test_the_largest_ratio_is_that_over_all_events(one: list[int], other: list[int], delta: Fraction) -> None:
     first, second = sum(one), sum(other)
