@@ -140,8 +140,11 @@ def _in_workers(
         except BaseException:
             # Parts are written whole or not at all, so a worker may be stopped anywhere.
             pool.shutdown(wait=False, cancel_futures=True)
-            for worker in set(active_children()) - others:
+            workers = set(active_children()) - others
+            for worker in workers:
                 worker.terminate()
+            for worker in workers:  # before anybody counts parts
+                worker.join(10)
             raise
         finally:
             pool.shutdown()

@@ -47,7 +47,7 @@ def test_few_places_look_at_labels() -> None:
     package = Path(client.__file__ or "").parent
     found = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if ".reveal()" in path.read_text()}
     tables = {"sources/choice_table.py", "sources/record_table.py", "sources/table.py"}
-    assert found == {"choice_payloads.py", "gradients.py", "payloads.py", "rows.py", *tables}
+    assert found == {"choice_payloads.py", "gradient_sums.py", "gradients.py", "payloads.py", "rows.py", *tables}
 
 
 @pytest.mark.parametrize("values", [np.array([1, 0]), np.zeros((2, 2), dtype=np.uint8), np.array([0.5])])

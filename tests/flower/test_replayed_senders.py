@@ -140,7 +140,7 @@ def test_a_node_that_was_revoked_since_does_not_count_in_what_is_replayed(federa
     federation.journal.unlink()
     why, asked = federation.run(mode=mode)
     assert (why == "", asked) == ((True, ROUNDS) if mode == "live" else (False, 1))
-    assert mode == "strict" or '"40 answers missing over all rounds"' in federation.lines()
+    assert mode == "strict" or '"rows-missing: 40 answers missing over all rounds"' in federation.lines()
 
 
 @pytest.mark.parametrize(("more", "said"), [("", "not under the node's key"), ("left out", "not in the register")])
