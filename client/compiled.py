@@ -5,7 +5,7 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
-PAYS = 1 << 16  # rows or words from which on compiled loops pay, in a process that has a compiler already
+PAYS = 1 << 16  # rows, words or numbers from which on compiled loops pay, in a process that has a compiler already
 ALONE = 1 << 28  # from which on they pay for its import too: most of a second
 
 
@@ -15,14 +15,23 @@ def kernels(work: int) -> ModuleType | None:
     A server in the same process has the compiler; a node that answers with millions of labels gets none for that.
     """
     there = _kernels.cache_info().currsize > 0
-    return _kernels() if there or work >= (PAYS if "numba" in sys.modules else ALONE) else None
+    return _kernels() if there or pays(work, ALONE) else None
+
+
+def pays(work: int, alone: int) -> bool:
+    """Whether compiled loops pay for so much work; from `alone` on they pay for the compiler's import too."""
+    return work >= (PAYS if "numba" in sys.modules else alone)
 
 
 @functools.cache
 def _kernels() -> ModuleType | None:
-    if sys.byteorder != "little":  # they take a word's lanes out of its bytes
-        return None
+    return loaded("client.kernels") if sys.byteorder == "little" else None  # they take lanes out of a word's bytes
+
+
+@functools.cache
+def loaded(name: str) -> ModuleType | None:
+    """A module of kernels, or None where they cannot be had."""
     try:
-        return import_module("client.kernels")
+        return import_module(name)
     except Exception:  # no compiler, one that does not fit, no folder for what it makes: numpy's way is as good
         return None

@@ -1,17 +1,15 @@
 """Exact sums of what records contribute, by blocks of rows that stay in a cache; compiled where there are many."""
 
-import functools
 import os
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from client.compiled import loaded, pays
 from client.gradients import gradients
 from client.records import Records
 from client.statistics import contributions
@@ -25,8 +23,7 @@ Floats = NDArray[np.float64]
 NONE = np.empty(0)  # no point: factors are there already
 BLOCK = 2048  # rows
 PART = 1 << 17  # rows of a thread at a time, a multiple of eight
-PAYS = 1 << 16  # numbers from which on compiled loops pay, in a process that has a compiler already
-ALONE = 1 << 24  # from which on they pay for its import too: most of a second
+ALONE = 1 << 24  # numbers from which on compiled loops pay for the compiler's import too: most of a second
 
 
 def gradient_sums(
@@ -101,12 +98,4 @@ FACTORS: dict[str, Callable[[ModuleType, Floats, Floats | None, Floats], tuple[F
 
 def _kernels(numbers: int) -> ModuleType | None:
     """`client.kernels_gradients` for so many numbers, or None where numpy is to do it."""
-    return _loaded() if numbers >= (PAYS if "numba" in sys.modules else ALONE) else None
-
-
-@functools.cache
-def _loaded() -> ModuleType | None:
-    try:
-        return import_module("client.kernels_gradients")
-    except Exception:  # no compiler, or no folder for what it makes: numpy's way is as good
-        return None
+    return loaded("client.kernels_gradients") if pays(numbers, ALONE) else None

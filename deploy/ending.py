@@ -75,9 +75,14 @@ def _carries(process: int, home: Path) -> bool:
     return any(variable.endswith(value) and variable.count(b"=") == 1 for variable in variables)
 
 
+def stat(process: int) -> list[str]:
+    """Fields of /proc/PID/stat after the name: state, parent, ...; raises OSError where it has ended."""
+    return (PROC / str(process) / "stat").read_text("ascii", "replace").rpartition(")")[2].split()
+
+
 def _parent(process: int) -> int:
     try:
-        return int((PROC / str(process) / "stat").read_bytes().rpartition(b")")[2].split()[1])
+        return int(stat(process)[1])
     except OSError:  # gone
         return 0
 

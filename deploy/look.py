@@ -8,7 +8,7 @@ from typing import Any
 
 from deploy import ending, federation, register_file
 from deploy.background import last_lines
-from deploy.federation import PROC, RUNNING, Record, State
+from deploy.federation import RUNNING, Record, State
 from deploy.flwr_command import PRIVATE, Seen, SuperLink
 from deploy.processes import QUIET, FlowerFailed
 from protocol.strict import StudyError
@@ -154,16 +154,11 @@ def _whose(process: int, names: dict[int, str]) -> str:
     while process > 1:
         if process in names:
             return names[process]
-        process = int(_stat(process)[1])
+        process = int(ending.stat(process)[1])
     return OTHER
 
 
 def _usage(process: int) -> tuple[float, float]:
     """CPU seconds, with those of children that it waited for, and resident megabytes."""
-    words = _stat(process)
+    words = ending.stat(process)
     return sum(map(int, words[11:15])) / TICKS, int(words[21]) * PAGE / 1e6
-
-
-def _stat(process: int) -> list[str]:
-    """Fields of /proc/PID/stat after the name: state, parent, ..."""
-    return (PROC / str(process) / "stat").read_text("ascii", "replace").rpartition(")")[2].split()

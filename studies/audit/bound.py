@@ -1,6 +1,7 @@
 """Lower bounds on epsilon and delta from counts, with exact confidence: Clopper and Pearson's limits."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +92,11 @@ def would_find(draws: int, claimed: float, delta: float, alpha: float, chance: f
         few, many = int(binom.ppf(miss, draws, p)), int(binom.ppf(1 - miss, draws, q))  # beyond: with probability miss
         return epsilon_bound(few, many, draws, delta, alpha) > claimed
 
+    return least_above(claimed, found)
+
+
+def least_above(claimed: float, found: Callable[[float], bool]) -> float:
+    """The least epsilon above the claimed one from which on all are `found`; infinity where none up to 64 more is."""
     low, high = claimed, claimed + 1.0
     while not found(high):
         high = claimed + 2 * (high - claimed)

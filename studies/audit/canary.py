@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc, expit, gammaln
 
+from studies.audit.bound import least_above
 from studies.audit.subject import Floats
 
 SHARES = (1.0, 0.3, 0.1, 0.03)  # of the canaries that are guessed; confidence is shared by all that are tried
@@ -105,15 +106,7 @@ def guesses_would_find(canaries: int, claimed: float, delta: float, alpha: float
         right = int(binom.ppf(1 - chance, canaries, float(expit(epsilon))))
         return chance_of_guesses(canaries, canaries, right, claimed, delta) < alpha / len(SHARES)
 
-    low, high = claimed, claimed + 1.0
-    while not found(high):
-        high = claimed + 2 * (high - claimed)
-        if high > claimed + 64:
-            return math.inf
-    while high - low > 1e-4:
-        middle = (low + high) / 2
-        low, high = (low, middle) if found(middle) else (middle, high)
-    return high
+    return least_above(claimed, found)
 
 
 def _binomial(counts: NDArray[np.int64], n: int, q: float) -> Floats:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from deploy.ending import PROC, carriers
+from deploy.ending import PROC, carriers, stat
 
 PAUSE = 0.25  # seconds between two looks at all processes
 PROGRAMS = {  # words of a command line, and what it is
@@ -160,7 +160,7 @@ def _read(number: int) -> Process | None:
     tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
     try:
         words = (PROC / str(number) / "cmdline").read_bytes().decode(errors="replace")
-        fields = (PROC / str(number) / "stat").read_text().rpartition(")")[2].split()
+        fields = stat(number)
     except OSError:
         return None
     program = next((name for word, name in PROGRAMS.items() if word in words), OTHERS)

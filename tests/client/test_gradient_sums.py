@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from client import gradient_sums as sums
 from client import kernels_gradients
+from client.compiled import PAYS
 from client.gradients import GRADIENTS, gradients
 from client.records import Records
 from client.statistics import contributions
@@ -87,7 +88,7 @@ def test_holders_of_several_records_counted_rows_and_parts(monkeypatch: pytest.M
 
 
 def test_large_sums_use_the_compiler_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert sums._kernels(sums.PAYS) is kernels_gradients and sums._kernels(sums.PAYS - 1) is None
+    assert sums._kernels(PAYS) is kernels_gradients and sums._kernels(PAYS - 1) is None
     monkeypatch.delitem(sys.modules, "numba")
     assert sums._kernels(sums.ALONE - 1) is None
 
