@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+from studies.arguments import Parser
+
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
 DESCRIPTION = """\
@@ -27,6 +29,7 @@ examples:
   halftruth account studies/toml/heavy-mean.toml
   halftruth audit label/ --epsilon 1
   halftruth ledger show state/ledger.sqlite
+  halftruth doctor
   halftruth up --nodes 4 --tls
   halftruth server --host 0.0.0.0 --port 8443 --certs certs
   halftruth node --config node.toml
@@ -80,6 +83,8 @@ COMMANDS = (
     (("account",), "studies.account", "what a study's claims cost, by every way of counting"),
     (("audit",), "studies.audit", "look for a lie: what epsilon is at least, for whatever claims one"),
     (("bench",), "studies.bench", "how fast it is, beside others and what the machine can do"),
+    (("completion",), "studies.completion", "a script with which a shell completes commands and flags"),
+    (("doctor",), "studies.doctor", "whether this machine has what studies and federations need"),
     (("ledger", "show"), "studies.ledger_show", "what a ledger has charged or released"),
 )
 GROUPS = {"data": "look at files, and split them", "keys": "keys of nodes", "ledger": "look into a ledger"}
@@ -119,8 +124,14 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     return _parser(arguments).parse_args(arguments)
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    parser = _new(argparse.ArgumentParser, prog="halftruth", description=DESCRIPTION, epilog=EXAMPLES)
+def every_command() -> argparse.ArgumentParser:
+    """The parser with the arguments of all commands, for whoever wants to list them."""
+    return _parser(None)
+
+
+def _parser(arguments: Sequence[str] | None) -> argparse.ArgumentParser:
+    """A parser that knows the arguments of the command that the words are about (None: of all)."""
+    parser = _new(Parser, prog="halftruth", description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     run = _new(commands.add_parser, "run", help="run a study", epilog=RUN_EXAMPLES)
@@ -137,7 +148,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             )
             groups[words[0]] = within
         command = within.add_parser(words[-1], help=text)
-        if tuple(arguments[: len(words)]) == words:
+        if arguments is None or tuple(arguments[: len(words)]) == words:
             import_module(module).add_arguments(command)
             command.set_defaults(run=_lazy(module, "main"))
     return parser
