@@ -32,10 +32,11 @@ def addressed(small: bool) -> Prepared:
     values, keep, generator = _values(n, 2), float(BINARY.probability(0, 0)), np.random.default_rng(SEED)
 
     made = np.empty((BLOCK // kernels.ROWS, 4), dtype=np.uint64)
+    counters = np.empty((4, kernels.PLANE), dtype=np.uint64)
 
     def philox() -> None:
         for start in range(0, n // kernels.ROWS, len(made)):
-            kernels.fill(np.uint64(SEED), np.uint64(n), start, made)
+            kernels.fill(np.uint64(SEED), np.uint64(n), start, made, counters)
 
     def others() -> list[int]:
         client = import_module("multi_freq_ldpy.pure_frequency_oracles.GRR").GRR_Client

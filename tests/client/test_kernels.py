@@ -88,7 +88,7 @@ def test_a_product_is_exact(a: int, b: int) -> None:
 @given(st.tuples(WORD, WORD), st.integers(0, (1 << 62) - 1), st.integers(1, 80))
 def test_blocks_are_those_of_numpys_generator(key: tuple[int, int], first: int, count: int) -> None:
     blocks = np.empty((count, 4), dtype=np.uint64)
-    kernels.fill(np.uint64(key[0]), np.uint64(key[1]), first, blocks)
+    kernels.fill(np.uint64(key[0]), np.uint64(key[1]), first, blocks, np.empty((4, kernels.PLANE), dtype=np.uint64))
     generator = np.random.Philox(key=np.array(key, dtype=np.uint64), counter=np.array([first, 0, 0, 0], np.uint64))
     assert (blocks.reshape(-1) == generator.random_raw(4 * count)).all()
 
