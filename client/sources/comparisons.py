@@ -5,6 +5,7 @@ Which records are left out follows from their items alone, never from an answer.
 
 import hashlib
 import json
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -108,9 +109,9 @@ def no_name(records: Records, place: int, name: str) -> str:
     return f"{records.where(place)}, field {name}: expected a name, got an empty field"
 
 
-def different(one: Texts, other: Texts) -> tuple[list[int], list[str], list[str]]:
+def different(one: Texts, other: Texts) -> tuple["array[int]", list[str], list[str]]:
     """Places of records about two different items, and these items."""
-    places, first, second = [], [], []
+    places, first, second = array("q"), list[str](), list[str]()
     for place, (a, b) in enumerate(zip(one, other, strict=True)):
         if a is not None and b is not None and a != b:
             places.append(place)

@@ -13,6 +13,7 @@ from client.labels import Labels
 from client.sources.columns import Columns, Wanted, choose
 from client.sources.comparisons import Comparisons, comparisons, filled, whose
 from client.sources.item_features import ItemFeatures
+from client.sources.identities import Identities
 from client.sources.outcomes import MISSING
 from client.sources.reading import Records, SourceError, read_records
 from client.sources.table import Table, label_identity
@@ -42,7 +43,7 @@ def read_table(
     if not len(found.places):
         raise SourceError(f"{path}: expected at least one comparison of two items, got none")
     owners, questions = whose(records, columns, found)
-    identities = tuple(map(label_identity, owners, found.first, found.second, questions))
+    identities = Identities.of(map(label_identity, owners, found.first, found.second, questions))
     names = _items(found, items, records)
     number, person = _numbers(names), _numbers(labelers := tuple(sorted(set(owners))))
     sides = [np.fromiter(map(number.__getitem__, side), np.int32, len(side)) for side in (found.first, found.second)]
@@ -65,7 +66,7 @@ def read_table(
         values=Labels(values),
         missing=Labels(missing),
         identities=identities,
-        first=first_rows(identities),
+        first=identities.first(),
     )
     return _with_usable_features(table, path if features is None else features.path)
 
@@ -120,14 +121,3 @@ def _with_usable_features(table: Table, path: Path) -> Table:
 
 def _numbers(names: Sequence[str]) -> dict[str, int]:
     return {name: index for index, name in enumerate(names)}
-
-
-def first_rows(identities: Sequence[bytes]) -> NDArray[np.bool_]:
-    """Whether a row is the first of its label, (rows,)."""
-    seen: set[bytes] = set()
-    first = np.zeros(len(identities), dtype=np.bool_)
-    for row, identity in enumerate(identities):
-        if identity not in seen:
-            seen.add(identity)
-            first[row] = True
-    return first

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from client.labels import Labels
 from client.sources.choice_table import ChoiceTable
+from client.sources.identities import Identities
 from client.sources.item_features import ItemFeatures
-from client.sources.loading import first_rows
 from client.sources.ranking_columns import BEST_WORST, RankingColumns, RankingWanted, choose_ranking
 from client.sources.rankings import Ranking, read_rankings
 from client.sources.reading import Records, SourceError, read_records
@@ -187,7 +187,7 @@ def _table(
         sets[row, : len(answer.items)] = [number[name] for name in answer.items]
     labelers = tuple(sorted({answer.ranking.owner for answer in answers}))
     person = {name: index for index, name in enumerate(labelers)}
-    identities = tuple(answer.identity for answer in answers)
+    identities = Identities.of(answer.identity for answer in answers)
     table = kind(
         path=path,
         public=public,
@@ -205,7 +205,7 @@ def _table(
         values=Labels(np.array([answer.value or 0 for answer in answers], dtype=np.uint8)),
         missing=Labels(np.array([answer.value is None for answer in answers], dtype=np.uint8)),
         identities=identities,
-        first=first_rows(identities),
+        first=identities.first(),
     )
     try:
         assert table.problem.design is not None

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from client.records import Records
 from client.sources import Facts, ProblemUnknown, reading
+from client.sources.identities import Identities
 from client.sources.numbers import Floats, absent_texts, filled, missing_columns, number_columns
 from client.sources.reading import SourceError
 from client.sources.record_columns import DROP, REFUSE, RecordColumns
@@ -48,7 +49,7 @@ class RecordTable:
     held: Records = field(repr=False)
     labelers: tuple[str, ...] = field(repr=False)
     owners: NDArray[np.int64] = field(repr=False)
-    identities: tuple[bytes, ...] = field(repr=False)
+    identities: Identities = field(repr=False)
     absent: tuple[tuple[str, int], ...] = field(default=(), repr=False)
     synthetic = False
 
@@ -69,7 +70,7 @@ class RecordTable:
     def facts(self, rows: NDArray[np.int64]) -> Facts | None:
         """Whose records these rows are."""
         places = np.searchsorted(self.rows_held, rows)
-        return Facts([self.identities[place] for place in places.tolist()], self.owners[places], self.labelers)
+        return Facts(self.identities.at(places), self.owners[places], self.labelers)
 
     def levels(self, task: Task, rows: NDArray[np.int64]) -> None:
         """Nothing is drawn here: the node's policy says which levels its holders ask for."""
@@ -83,8 +84,7 @@ class RecordTable:
     def part(self, rows: NDArray[np.int64]) -> "RecordTable":
         """The same with some of the rows, by their global numbers in order."""
         places = np.searchsorted(self.rows_held, rows)
-        identities = tuple(self.identities[place] for place in places.tolist())
-        held = _some(self.held, places)
+        held, identities = _some(self.held, places), self.identities.at(places)
         return replace(self, rows_held=rows, held=held, owners=self.owners[places], identities=identities)
 
 
@@ -122,7 +122,7 @@ def read_record_table(path: Path, public: bool, columns: RecordColumns) -> Recor
         held=held,
         labelers=labelers,
         owners=np.array([number[name] for name in who], dtype=np.int64),
-        identities=tuple(record_identity(columns.unit, key) for key in keys),
+        identities=Identities.of(record_identity(columns.unit, key) for key in keys),
         absent=tuple(absent_texts(records, columns.named())),
     )
     return by_hash(table) if table.lasting and columns.row is None else table
@@ -130,9 +130,9 @@ def read_record_table(path: Path, public: bool, columns: RecordColumns) -> Recor
 
 def by_hash(table: RecordTable) -> RecordTable:
     """Rows in the order of hashes of what names them: the lines of a file may be sorted by what its records hold."""
-    order = np.array(sorted(range(len(table.identities)), key=table.identities.__getitem__), dtype=np.int64)
+    order = np.argsort(table.identities.array(), kind="stable")
     held = _some(table.held, order)
-    return replace(table, held=held, owners=table.owners[order], identities=tuple(sorted(table.identities)))
+    return replace(table, held=held, owners=table.owners[order], identities=table.identities.at(order))
 
 
 def record_identity(unit: Unit, name: str) -> bytes:

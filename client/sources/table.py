@@ -17,6 +17,7 @@ from client.labels import Labels
 from client.sources import Facts, ProblemUnknown
 from client.sources.columns import Columns
 from client.sources.outcomes import TIE, homonyms
+from client.sources.identities import Identities
 from client.sources.ranking_columns import RankingColumns
 from protocol.messages import Runs, Task
 from protocol.problem import Problem, of_pairs
@@ -64,7 +65,7 @@ class Table:
     owners: NDArray[np.int64] = field(repr=False)
     values: Labels = field(repr=False)
     missing: Labels = field(repr=False)
-    identities: tuple[bytes, ...] = field(repr=False)
+    identities: Identities = field(repr=False)
     first: NDArray[np.bool_] = field(repr=False)
     synthetic = False
 
@@ -116,8 +117,7 @@ class Table:
     def facts(self, rows: NDArray[np.int64]) -> Facts | None:
         """Whose labels these rows are."""
         places = self._places(rows)
-        identities = [self.identities[place] for place in places.tolist()]
-        return Facts(identities, self.owners[places], self.labelers)
+        return Facts(self.identities.at(places), self.owners[places], self.labelers)
 
     def levels(self, task: Task, rows: NDArray[np.int64]) -> None:
         """Nothing is drawn here: the node's policy says which levels its labelers ask for."""

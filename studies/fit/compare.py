@@ -109,7 +109,7 @@ def held_out(table: Table, seed: int, by_labeler: bool, one_in: int = HELD_OUT) 
     if by_labeler:
         units = table.owners
     else:
-        _, units = np.unique(np.array([identity.hex() for identity in table.identities]), return_inverse=True)
+        _, units = np.unique(table.identities.array(), return_inverse=True)
     count = int(units.max()) + 1
     if count < 2:
         raise EstimationError(
@@ -132,7 +132,7 @@ def subset(table: Table, kept: NDArray[np.bool_]) -> Table:
         owners=table.owners[places],
         values=Labels(table.values.reveal()[places]),
         missing=Labels(table.missing.reveal()[places]),
-        identities=tuple(table.identities[place] for place in places.tolist()),
+        identities=table.identities.at(places),
         first=table.first[places],
     )
 

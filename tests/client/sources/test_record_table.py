@@ -60,7 +60,7 @@ def test_a_mean_of_one_column(tmp_path: Path) -> None:
     rows = np.array(places(table, "c2", "c4"))
     facts = table.facts(rows)
     assert facts is not None
-    assert facts.identities == [record_identity(Unit.RECORD, "c2"), record_identity(Unit.RECORD, "c4")]
+    assert list(facts.identities) == [record_identity(Unit.RECORD, "c2"), record_identity(Unit.RECORD, "c4")]
     assert [facts.names[owner] for owner in facts.labelers] == ["c2", "c4"]
     x, y, counts = table.records(task(), 0, rows).reveal()
     assert (x.tolist(), y, counts) == ([[[2000.0]], [[0.5]]], None, None)
@@ -108,7 +108,8 @@ def test_rows_do_not_depend_on_the_order_of_lines(tmp_path: Path, columns: Recor
     lines = LOSSES.splitlines()
     one = read(tmp_path, LOSSES, columns)
     other = read(tmp_path, "\n".join([lines[0], *lines[:0:-1]]), columns)
-    assert one.identities == other.identities == tuple(sorted(one.identities))
+    assert one.identities == other.identities
+    assert list(one.identities) == sorted(one.identities)
     if columns is MEAN:
         assert values(one) == values(other)
 

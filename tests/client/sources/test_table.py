@@ -231,7 +231,7 @@ def test_numbered_rows_answer_by_their_numbers(tmp_path: Path, desk: Any) -> Non
     assert table.labels(task, 0, np.array([5, 2])).reveal().tolist() == [1, 0]
     facts = table.facts(np.array([5, 2]))
     assert facts is not None
-    assert facts.identities == [label_identity("r2", "x", "y"), label_identity("r1", "x", "y")]
+    assert list(facts.identities) == [label_identity("r2", "x", "y"), label_identity("r1", "x", "y")]
     with pytest.raises(ProblemUnknown):
         table.check(replace(task, problem=replace(task.problem, design=pairs[:, ::-1].copy())))
     with pytest.raises(ProblemUnknown):
@@ -278,7 +278,7 @@ def test_the_order_of_columns_names_no_label_anew(tmp_path: Path) -> None:
         read_table(moved, False),
         read_table(path, False, Wanted(questions=("turn", "question"))),
     ]
-    assert {table.identities for table in tables} == {(label_identity("r", "x", "y", '["q", "1"]'),)}
+    assert {tuple(table.identities) for table in tables} == {(label_identity("r", "x", "y", '["q", "1"]'),)}
 
 
 def test_without_labelers_every_row_is_one(tmp_path: Path) -> None:
