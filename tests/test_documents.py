@@ -33,6 +33,7 @@ GUIDES = (
     "DATA",
     "DEFAULTS",
     "DEPLOYMENT",
+    "ECOSYSTEM",
     "ESTIMATORS",
     "FAULTS",
     "GLOSSARY",

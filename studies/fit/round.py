@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from client.labeler import Node, answer
 from client.ledger_view import read_entries
@@ -68,7 +69,7 @@ def fit(request: Request, table: Table) -> Fit:
     with _parts(request, table, task) as (node, ledger, server):
         odd = note_file(ledger.parent, table) if request.budgeted else ""
         if isinstance(server.curator, LiveCurator):
-            _check_release(task, ledger)
+            check_release(task, ledger)
         before = _paid(ledger)
         heard = listen([task], lambda raws: [answer(raw, node) for raw in raws])[task]
         seen = kind.seen(server, heard, kind.designs(server, problem, heard.task.n, 0))
@@ -98,7 +99,7 @@ def _parts(request: Request, table: Table, task: Task) -> Iterator[tuple[Node, P
         yield room
 
 
-def _check_release(task: Task, ledger: Path) -> None:
+def check_release(task: Task, ledger: Path) -> None:
     """Raise LedgerError where labels paid for a task whose release is gone: a second one would not be charged."""
     name, curator = identity(encode_task(task)), ledger.with_name(CURATOR)
     paid = any(entry.task == name for entry in read_entries(ledger))
@@ -130,6 +131,11 @@ def ball(request: Request, table: Described) -> Decimal | None:
     x = design.astype(float)
     if x.ndim == 3:  # choices: as if each but the first were compared with the first
         x = (x[:, 1:] - x[:, :1])[table.pairs[:, 1:] >= 0]
+    return usual_radius(x)
+
+
+def usual_radius(x: NDArray[np.float64]) -> Decimal:
+    """A ball's radius that lets |theta . x| be some 2 sqrt(2) for the rows x (n, d): 2 sqrt(2 d / mean |x|^2)."""
     return decimal(2 * math.sqrt(2 * x.shape[1] / float((x**2).sum(axis=1).mean())), "--bound")
 
 
