@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from client.account import BudgetExhausted, Charge, Fresh, Symbols
 from client.choice import Choice, TaskInvalid
 from client.choice_payloads import AskedChoices
@@ -136,6 +139,38 @@ def answer(raw_task: bytes, node: Node) -> bytes:
 
 
 def _answer(question: Question, node: Node) -> bytes:
+    found = decided(question, node)
+
+    def write(parts: Sequence[Part]) -> bytes:
+        answers = [(found.at(part), part.symbols) for part in parts]
+        return encode_reply([(encode_report(_report(question.id, *each, node.coins)), b"") for each in answers])
+
+    return node.ledger.settle(found.charges, found.possible, node.policy, found.facts, found.draw, write)
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """What a node decides about a task before it reads a label: rows, what they may answer through, and its costs.
+
+    One charge and one way to ask a choice; `possible` (choices, rows) says which rows may be answered through it.
+    """
+
+    facts: Facts | None
+    possible: NDArray[np.bool_]
+    charges: list[Charge]
+    asked: list[Asked | AskedRecords] = field(repr=False)
+
+    def at(self, part: Part) -> Asked | AskedRecords:
+        """What the rows of a part are asked."""
+        return self.asked[part.way].at(part.places)
+
+    def draw(self, way: int, places: Fresh, fresh: Fresh) -> Symbols:
+        """New symbols of some of the rows that answer one way; the guarantee is that of `Asked.randomized`."""
+        return self.asked[way].at(places).randomized(fresh)
+
+
+def decided(question: Question, node: Node) -> Decided:
+    """How the node's rows answer a task, or raise what `answer` makes a refusal of."""
     task, source = question.task, node.source
     choices = _choices(question, node)
     rows = answerable(task, source)
@@ -148,16 +183,7 @@ def _answer(question: Question, node: Node) -> bytes:
     possible = allowed(task, choices, node.policy, source, facts, rows)
     draws = partial(node.draws, task)
     asked = [_asked(task, choice, rows, node, draws) for choice in choices]
-    charges = _charges(question, choices, node, facts, rows)
-
-    def draw(way: int, places: Fresh, fresh: Fresh) -> Symbols:
-        return asked[way].at(places).randomized(fresh)
-
-    def write(parts: Sequence[Part]) -> bytes:
-        answers = [(asked[part.way].at(part.places), part.symbols) for part in parts]
-        return encode_reply([(encode_report(_report(question.id, *each, node.coins)), b"") for each in answers])
-
-    return node.ledger.settle(charges, possible, node.policy, facts, draw, write)
+    return Decided(facts, possible, _charges(question, choices, node, facts, rows), asked)
 
 
 def _choices(question: Question, node: Node) -> tuple[Choice, ...]:

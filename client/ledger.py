@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ class Part(NamedTuple):
 
 Draw = Callable[[int, Fresh, Fresh], Symbols]  # way, positions of its rows, the fresh among these -> new symbols
 Write = Callable[[Sequence[Part]], bytes]  # the reply from all parts
+Made = TypeVar("Made")
 Allowed = NDArray[np.bool_]  # whether a row may be charged so, shape (charges, rows)
 
 
@@ -79,9 +80,9 @@ class MemoryLedger:
         policy: Policy,
         facts: Facts | None,
         draw: Draw,
-        write: Write,
-    ) -> bytes:
-        """Count each charge once, and answer each row through the first that is allowed."""
+        write: Callable[[Sequence[Part]], Made],
+    ) -> Made:
+        """Count each charge once, answer each row through the first that is allowed, and return what `write` makes."""
         if charges[0].channel is None:
             self.totals.setdefault(charges[0].run or charges[0].task, charges[0])
             return write([Part(0, slice(None), NOTHING)])

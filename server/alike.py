@@ -1,88 +1,24 @@
-"""Replies of many clients about one row each, which differ only in that row and in its answer: read all at once.
+"""Replies of many clients about one row each, gathered by the form that they have in common, and read all at once.
 
-A reply is canonical: two such replies are the same bytes but for the digits of the row's number and for one bit a
-repetition. So whoever has read one of them strictly knows where these are in all others. What is read so is what
-reading one by one would give, byte for byte; a reply that fits no other is left to that.
+What is read so is what reading one by one would give, byte for byte; a reply that fits no other is left to that.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
-from itertools import islice
+from itertools import groupby, islice
 from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.codec import Signed, decode_reply, encode_reply, encode_report, identity
-from protocol.errors import WireError
-from protocol.messages import Kind, Payload, Refusal, Report, Runs
+from protocol.alike import Form, Letters
+from protocol.codec import Signed, decode_reply, identity
+from protocol.messages import Kind, Payload, Refusal, Report
 
 PART = 1 << 13  # replies that are held at once
 LEAST = 64  # replies of one length that are worth looking for a form
 MOST_FORMS = 64  # of one length: beyond, somebody makes them up
-DIGITS = 5  # of a row's number, 7 bits each: rows are below 2^32
-Letters = NDArray[np.uint8]
-
-
-@dataclass(frozen=True, eq=False)
-class Form:
-    """What replies have in common: a report about one row with bits, unsigned; and where each says its own.
-
-    `text` (length,) are the bytes of one of them; `own` (length,) says which bytes others have otherwise: first the
-    digits of the row's number, then a byte a repetition.
-    """
-
-    report: Report
-    text: Letters = field(repr=False)
-    own: NDArray[np.bool_] = field(repr=False)
-
-    @classmethod
-    def of(cls, raw: bytes) -> "Form | None":
-        """The form of a reply; None where it has none."""
-        try:
-            reply = decode_reply(raw)
-        except WireError:
-            return None
-        if isinstance(reply, Refusal) or len(reply) != 1 or reply[0].signature:
-            return None
-        report = reply[0].report
-        values, runs = report.payload.values, report.rows.runs if report.rows else ()
-        single = len(runs) == 1 and runs[0][1:] == (1, 1) and 0 < runs[0][0] < 1 << 7 * DIGITS
-        if not single or report.payload.kind is not Kind.SYMBOLS or report.payload.outcomes != 2:
-            return None
-        if values.ndim != 2 or values.shape[1] != 1 or not len(values) or report.groups is not None:
-            return None
-        digits = -(-runs[0][0].bit_length() // 7)
-        first, last = 1 << 7 * (digits - 1), (1 << 7 * digits) - 1  # of that many digits: all of these differ
-        text, other = _written(report, first, 0), _written(report, last, 1)
-        return cls(report, text, text != other)
-
-    def read(self, letters: Letters) -> tuple[NDArray[np.bool_], NDArray[np.int64], Letters]:
-        """Of replies (k, length): which have this form, and of those that do the row (k,) and the answer (k, R)."""
-        own, repetitions = letters[:, self.own], len(self.report.payload.values)
-        digits, bits = own[:, :-repetitions], own[:, -repetitions:]
-        goes_on = np.arange(digits.shape[1]) < digits.shape[1] - 1
-        fits = (letters[:, ~self.own] == self.text[~self.own]).all(axis=1)
-        fits &= (digits >> 7 == goes_on).all(axis=1) & (digits[:, -1] > 0) & (bits <= 1).all(axis=1)
-        rows = np.zeros(len(letters), dtype=np.int64)
-        for place, digit in enumerate(digits.T):
-            rows |= (digit & np.uint8(0x7F)).astype(np.int64) << 7 * place
-        return fits, rows[fits], bits[fits]
-
-    def write(self, rows: NDArray[np.int64], bits: Letters) -> Iterator[bytes]:
-        """The inverse of `read`."""
-        text, count = self.text.copy(), int(self.own.sum()) - bits.shape[1]
-        for row, answer in zip(rows.tolist(), bits, strict=True):
-            digits = [row >> 7 * place & 0x7F | (0x80 if place < count - 1 else 0) for place in range(count)]
-            text[self.own] = [*digits, *answer]
-            yield text.tobytes()
-
-
-def _written(report: Report, row: int, bit: int) -> Letters:
-    values = np.full(report.payload.values.shape, bit, dtype=np.uint8)
-    changed = replace(report, rows=Runs(((row, 1, 1),)), payload=Payload(Kind.SYMBOLS, values, outcomes=2))
-    return np.frombuffer(encode_reply([(encode_report(changed), b"")]), dtype=np.uint8)
 
 
 class Sheaf:
@@ -149,14 +85,10 @@ class Sheaves:
         return [sheaf for sheaves in self._by_length.values() for sheaf in sheaves if sheaf.task == task]
 
     def _take(self, replies: Sequence[bytes]) -> list[bytes]:
-        others, groups = [], dict[int, list[bytes]]()
-        for raw in replies:
-            if type(raw) is bytes:
-                groups.setdefault(len(raw), []).append(raw)
-            else:
-                others.append(raw)
-        for length, group in groups.items():
-            others += self._gathered(length, group)
+        unknown = [raw for raw in replies if type(raw) is bytes]
+        others = [raw for raw in replies if type(raw) is not bytes] if len(unknown) < len(replies) else []
+        for length, group in groupby(sorted(unknown, key=len), key=len):
+            others += self._gathered(length, list(group))
         return others
 
     def _gathered(self, length: int, left: list[bytes]) -> list[bytes]:

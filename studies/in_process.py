@@ -1,24 +1,23 @@
 """The in-process runtime: client and server code in one process, messages as bytes like everywhere."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from client.crowd import Crowd
 from client.labeler import Node, answer
 from client.ledger import MemoryLedger
 from client.policy import Policy
 from client.sources.synthetic import Synthetic, drawn
+from client.sources.synthetic_records import SyntheticRecords
 from protocol.store import FeatureStore
 from protocol.study import Cell, Study
 from server.curator import SimulatedCurator
 from server.evidence import Server
 from server.outcome import Outcome
 from server.rounds import play
-
-FEW = 1000  # clients that stay in memory; more are made when they are asked
 
 
 @dataclass(frozen=True)
@@ -34,26 +33,9 @@ class InProcess:
 
     def replies(self, tasks: list[bytes]) -> Iterator[bytes]:
         """The same, one reply after the other: whoever reads them need not hold those of a million clients."""
+        if isinstance(self.nodes, Crowd):
+            return self.nodes.replies(tasks)
         return (answer(raw, node) for node in self.nodes for raw in tasks)
-
-
-class _Made(Sequence[Node]):
-    """Clients that are made anew whenever they are asked: nothing of them is kept but what all of them share."""
-
-    def __init__(self, make: Callable[[int], Node], clients: int) -> None:
-        self._make, self._clients = make, range(clients)
-
-    def __len__(self) -> int:
-        return len(self._clients)
-
-    @overload
-    def __getitem__(self, index: int) -> Node: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Node]: ...
-    def __getitem__(self, index: int | slice) -> Node | Sequence[Node]:
-        if isinstance(index, slice):
-            return [self._make(client) for client in self._clients[index]]
-        return self._make(self._clients[index])
 
 
 def in_process(study: Study, theta: NDArray[np.float64], clients: int) -> InProcess:
@@ -61,12 +43,13 @@ def in_process(study: Study, theta: NDArray[np.float64], clients: int) -> InProc
     features, policy, ledger = FeatureStore(study.seed), Policy.simulation(), MemoryLedger()
     first = drawn(study, theta, study.seed, features, (0, clients))
 
-    def node(client: int) -> Node:
-        source = first.part(client, clients)
+    def node(source: Synthetic | SyntheticRecords) -> Node:
         return Node(source, policy, ledger, entropy="addressed", features=features, seed=study.seed)
 
-    many = clients > FEW and isinstance(first, Synthetic)
-    nodes = _Made(node, clients) if many else tuple(map(node, range(clients)))
+    if isinstance(first, Synthetic):
+        nodes: Sequence[Node] = Crowd(node(first), clients)
+    else:
+        nodes = tuple(node(first.part(client, clients)) for client in range(clients))
     return InProcess(nodes, Server(features, study.seed, SimulatedCurator(study.seed)))
 
 

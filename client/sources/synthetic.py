@@ -64,14 +64,18 @@ class Synthetic:
         self._problem, self._features, self._seed = problem, features, seed
         self._opinions = [coordinates(problem, each) for each in opinions]
         self._population = population
-        self._client, self._clients = _checked(client, clients)
+        self._client, self._clients, self._many = *_checked(client, clients), 1
         self._held = _Held()
 
-    def part(self, client: int, clients: int) -> "Synthetic":
-        """Another client's part of the same labels: what is drawn for one of them serves all. Raises ValueError."""
+    def part(self, client: int, clients: int, many: int = 1) -> "Synthetic":
+        """Another client's part of the same labels, or the parts of `many` from that one on.
+
+        What is drawn for one of them serves all. Raises ValueError.
+        """
+        _checked(client + many - 1, clients)
         other = object.__new__(Synthetic)
         other.__dict__.update(self.__dict__)
-        other._client, other._clients = _checked(client, clients)
+        other._client, other._clients, other._many = *_checked(client, clients), many
         return other
 
     def check(self, task: Task) -> None:
@@ -116,8 +120,8 @@ class Synthetic:
 
     def _part(self, n: int) -> tuple[int, int]:
         size, longer = divmod(n, self._clients)
-        start = self._client * size + min(self._client, longer)
-        return start, start + size + (self._client < longer)
+        after = self._client + self._many
+        return self._client * size + min(self._client, longer), after * size + min(after, longer)
 
     def _draw(self, n: int, repetition: int, start: int, stop: int) -> NDArray[np.uint8]:
         known = self._held.get((n, repetition, start, stop))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from protocol.alike import Form
 from protocol.codec import encode_refusal, encode_reply, encode_report, encode_task, identity
 from protocol.mechanisms.randomized_response import randomized_response
 from protocol.messages import Code, Coins, Kind, Mechanism, Payload, Refusal, Report, Runs, Task
@@ -114,7 +115,7 @@ def test_many_that_are_wrong_alike(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(place=st.integers(0, 10_000), value=st.integers(0, 255), row=st.integers(1, N - 1))
 def test_a_changed_byte_is_never_read_as_something_else(place: int, value: int, row: int) -> None:
     """What a form takes is what writing the report anew gives; all else it leaves to the strict reader."""
-    form = alike.Form.of(reply(row))
+    form = Form.of(reply(row))
     assert form is not None
     raw = bytearray(reply(row, (1, 0)))
     raw[place % len(raw)] = value
