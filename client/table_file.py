@@ -16,11 +16,11 @@ from client.sources.table import Table
 from protocol import strict
 from protocol.strict import StudyError
 
-COLUMN_KEYS = ("labeler", "item_a", "item_b", "winner", "loser", "row", "coding", "unnamed")
+COLUMN_KEYS = ("labeler", "item_a", "item_b", "winner", "loser", "row", "coding", "unnamed", "prompt")
 RANKING_KEYS = ("labeler", "rank", "best", "worst", "row")
 FILE_KEYS = ("file", "public", "items", "features", "features_columns", "questions")
 ASKED_KEYS = ("ranking", "ranking_as", "item_columns", "unranked")
-TABLE_KEYS = (*FILE_KEYS, *COLUMN_KEYS, "pair", "wins")
+TABLE_KEYS = (*FILE_KEYS, *COLUMN_KEYS, "pair", "between", "wins")
 RANKING_TABLE_KEYS = (*FILE_KEYS, *ASKED_KEYS, *RANKING_KEYS)
 
 
@@ -90,9 +90,9 @@ def _comparisons(top: Mapping[str, Any], place: str) -> Wanted:
     named = {key: strict.text(top[key], f"[{place}] {key}") for key in COLUMN_KEYS if key in top}
     if "coding" in named:
         codes(named["coding"])
-    both = strict.text(top["pair"], f"[{place}] pair") if "pair" in top else None
+    both, between = (strict.text(top[key], f"[{place}] {key}") if key in top else None for key in ("pair", "between"))
     questions = _texts(top, "questions", place, empty=True)
-    return Wanted(**named, questions=questions, both=both, wins=_texts(top, "wins", place))
+    return Wanted(**named, questions=questions, both=both, between=between, wins=_texts(top, "wins", place))
 
 
 def _rankings(top: Mapping[str, Any], place: str) -> RankingWanted:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # a command's --help need not wait for numpy
 FORMATS = """\
 FILE is CSV, TSV, JSONL or Parquet, as it is or as gz or zst. Columns are guessed by their names, and the guess is
 shown: who answered (labeler, worker, judge, ...), two items (item_a item_b, model_a model_b, left right, home away,
-...; --pair where both stand in one cell with a comma between) and the winner: item_a or item_b, left or right and the
+...; --pair where both stand in one cell, as a,b or a vs b) and the winner: item_a or item_b, left or right and the
 like, the name of one of them, a tie (tie, draw, same, both_bad, ...), or nothing where the answer is missing. Numbers
 and other codes mean what --winner-coding says: 1/0 that 1 is a win of the first item and 0 one of the second, 1/0/-1
 that 0 is a tie, likewise 0/1, 1/2, H/D/A, ... Or how often each won (home_wins away_wins, ...; --wins): each win is a
@@ -29,8 +29,8 @@ says what is awkward about a file, and runs nothing."""
 
 MOST_ALIKE = 3  # groups of names that are shown
 COLUMN_FLAGS = (
-    *("labeler", "item_a", "item_b", "pair", "winner", "winner_coding", "wins", "loser", "question", "unnamed"),
-    *("features", "features_columns"),
+    *("labeler", "item_a", "item_b", "pair", "pair_separator", "winner", "winner_coding", "wins", "loser"),
+    *("question", "unnamed", "features", "features_columns"),
 )
 
 
@@ -40,7 +40,9 @@ def add_column_arguments(parser: argparse.ArgumentParser, features: bool = True)
     group.add_argument("--labeler", metavar="NAME", help="who answered; none: every row is somebody else's")
     group.add_argument("--item-a", metavar="NAME", help="the first item of a pair")
     group.add_argument("--item-b", metavar="NAME", help="the second item of a pair")
-    group.add_argument("--pair", metavar="NAME", help="both items in one cell, with a comma between")
+    group.add_argument("--pair", metavar="NAME", help="both items in one cell")
+    between = "what stands between them, tab for a tab (the one of , ; | / tab vs > ... that parts every cell in two)"
+    group.add_argument("--pair-separator", metavar="TEXT", help=between)
     group.add_argument("--winner", metavar="NAME", help="what was answered")
     coding = "what that column holds: names, sides, or codes: FIRST/SECOND or FIRST/TIE/SECOND, such as 1/0/-1"
     group.add_argument("--winner-coding", metavar="CODING", help=coding)
@@ -91,8 +93,9 @@ def wanted(args: argparse.Namespace) -> "Wanted":
 
     questions = () if args.question == NONE else column_names(args.question)
     named = (args.labeler, args.item_a, args.item_b, args.winner, args.loser)
-    wins = column_names(args.wins)
-    return Wanted(*named, questions, coding=args.winner_coding, both=args.pair, wins=wins, unnamed=args.unnamed)
+    between = "\t" if args.pair_separator == "tab" else args.pair_separator
+    told = {"coding": args.winner_coding, "both": args.pair, "between": between, "unnamed": args.unnamed}
+    return Wanted(*named, questions, wins=column_names(args.wins), **told)
 
 
 def wanted_ranking(args: argparse.Namespace) -> "RankingWanted":
@@ -100,7 +103,7 @@ def wanted_ranking(args: argparse.Namespace) -> "RankingWanted":
     from client.sources.columns import NONE
     from client.sources.ranking_columns import RankingWanted
 
-    of_pairs = ("item_a", "item_b", "pair", "winner", "winner_coding", "wins", "loser", "unnamed")
+    of_pairs = ("item_a", "item_b", "pair", "pair_separator", "winner", "winner_coding", "wins", "loser", "unnamed")
     if any(getattr(args, name) is not None for name in of_pairs):
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in of_pairs)
         raise StudyError(f"{flags}: a file of rankings has none of them")

@@ -22,11 +22,12 @@ class Wanted:
     """What a holder says of the columns; None leaves a guess. `labeler` NONE: every row is a labeler of its own.
 
     `loser` says that `winner` names the other item of the pair. `both` names the column that holds both items of a
-    pair, with a comma between. `wins` names columns of counts: how often the first item won, the second, and perhaps
-    how often neither; each of them is a label of its own. `unnamed` DROP leaves out rows without one of their items,
-    and says that it is no secret which rows these are. `questions` () asks one question in all rows. `row`
-    names the column of global row numbers, where a split wrote one. `coding` declares what the winner's field holds
-    (`client.sources.outcomes.CODINGS`): numbers and other codes have no meaning without it.
+    pair, and `between` what stands between them. `wins` names columns of counts: how often the first item won, the
+    second, and perhaps how often neither; each of them is a label of its own. `unnamed` DROP leaves out rows without
+    one of their items, and says that it is no secret which rows these are. `questions` () asks one question in all
+    rows. `row` names the column of global row numbers, where a split wrote one. `prompt` names a column: items are then
+    answers to what it says. `coding` declares what the winner's field holds (`client.sources.outcomes.CODINGS`):
+    numbers and other codes have no meaning without it.
     """
 
     labeler: str | None = None
@@ -40,13 +41,16 @@ class Wanted:
     both: str | None = None
     wins: tuple[str, ...] | None = None
     unnamed: str | None = None
+    prompt: str | None = None
+    between: str | None = None
 
 
 @dataclass(frozen=True)
 class Columns:
     """The columns of one file. With a `loser`, `winner` and `loser` are the two items and there is no `pair`.
 
-    There is no `pair` either where `both` items stand in one cell, and no `winner` where `wins` are counted.
+    There is no `pair` either where `both` items stand in one cell, and no `winner` where `wins` are counted. What is
+    `between` the items of a cell is None until its cells are read (`client.sources.pair_cells`).
     """
 
     labeler: str | None
@@ -59,6 +63,8 @@ class Columns:
     both: str | None = None
     wins: tuple[str, ...] = ()
     unnamed: str = REFUSE
+    prompt: str | None = None
+    between: str | None = None
 
     @property
     def sides(self) -> tuple[str, str] | None:
@@ -73,7 +79,7 @@ class Columns:
 
     def named(self) -> tuple[str, ...]:
         """Every column that is read."""
-        found = (self.labeler, *self.items, self.winner, *self.wins, *self.questions, self.row)
+        found = (self.labeler, *self.items, self.winner, *self.wins, *self.questions, self.row, self.prompt)
         return tuple(dict.fromkeys(name for name in found if name is not None))
 
     def describe(self, wanted: Wanted) -> str:
@@ -92,6 +98,8 @@ class Columns:
         return [
             ("labeler", [self.labeler or "none, every row is one"], wanted.labeler),
             (what, list(self.items), items),
+            *([] if self.between is None else [("between them", [repr(self.between)], wanted.between)]),
+            *([] if self.prompt is None else [("answers to", [self.prompt], wanted.prompt)]),
             *answers,
             *self._declared(),
             ("question", list(self.questions) or ["the same in all rows"], wanted.questions),
@@ -127,6 +135,8 @@ def choose(path: Path, names: tuple[str, ...], wanted: Wanted) -> Columns:
         None if labeler == NONE else labeler,
         *(found.pair, found.winner, found.loser, questions, wanted.row, wanted.coding, found.both, found.wins),
         unnamed=wanted.unnamed or REFUSE,
+        prompt=wanted.prompt,
+        between=wanted.between,
     )
     _check(header, columns)
     return columns
@@ -142,6 +152,8 @@ def _check(header: "Header", columns: Columns) -> None:
     items = columns.items if columns.sides else (columns.loser,)
     used = (columns.labeler, *items, columns.winner, *columns.wins, *columns.questions, columns.row)
     found = [header.one(name) for name in used if name is not None]
+    if columns.prompt is not None:  # which may be a question too
+        header.one(columns.prompt)
     if len(set(found)) != len(found):
         raise header.error("different columns for labeler, items, winner and question", f"{', '.join(found)} from the")
 
@@ -229,6 +241,8 @@ def _check_wanted(wanted: Wanted) -> None:
         raise SourceError("--item-a, --item-b: expected both or neither, got one")
     if wanted.both is not None and (wanted.loser is not None or pair != (None, None)):
         raise SourceError("--pair: expected neither --item-a, --item-b nor --loser with the column of both items")
+    if wanted.between is not None and (wanted.both is None or not wanted.between):
+        raise SourceError("--pair-separator: expected --pair with it, and at least one character")
     if wanted.wins and (wanted.winner is not None or wanted.loser is not None):
         raise SourceError("--wins: expected neither --winner nor --loser with columns of counts")
 

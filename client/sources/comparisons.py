@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from client.sources.column_names import TEXTS, plain
 from client.sources.columns import DROP, Columns
 from client.sources.outcomes import FIRST, SECOND, TIE, in_order, outcomes
+from client.sources.pair_cells import parted_cells
 from client.sources.reading import Records, SourceError, Texts, name_of
 from protocol.study import MOST
 
 DOMAIN = b"halftruth wins v1\n"
-BETWEEN = ","  # two items in one cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,8 @@ def pairs(records: Records, columns: Columns) -> tuple[Texts, Texts]:
     if columns.both is None:
         one, other = (records.column(name, text=name in texts) for name in columns.items)
         return one, other
-    cells = [_parted(records, columns.both, place) for place in range(len(records))]
+    assert columns.between is not None, "read by `with_separator`"
+    cells = parted_cells(records, columns.both, columns.between)
     return [cell[0] for cell in cells], [cell[1] for cell in cells]
 
 
@@ -118,18 +119,6 @@ def different(one: Texts, other: Texts) -> tuple["array[int]", list[str], list[s
             first.append(a)
             second.append(b)
     return places, first, second
-
-
-def _parted(records: Records, name: str, place: int) -> tuple[str | None, str | None]:
-    """The two items of a cell. Raises SourceError for another number of them."""
-    text = records.column(name)[place]
-    if text is None:
-        return None, None
-    parts = [part.strip() for part in text.split(BETWEEN)]
-    if len(parts) != 2 or not all(parts):
-        where = f"{records.where(place)}, field {name}"
-        raise SourceError(f"{where}: expected two items with one {BETWEEN!r} between them, got {text!r}")
-    return parts[0], parts[1]
 
 
 def _questions(records: Records, columns: Columns) -> list[str]:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from client.labels import Labels
 from client.sources.columns import Columns, Wanted, choose
 from client.sources.comparisons import Comparisons, comparisons, filled, whose
-from client.sources.item_features import ItemFeatures
 from client.sources.identities import Identities
 from client.sources.outcomes import MISSING
+from client.sources.item_features import ItemFeatures
 from client.sources.reading import Records, SourceError, read_records
+from client.sources.pair_cells import with_separator
 from client.sources.table import Table, label_identity
 from protocol.study import MOST
 
@@ -38,7 +39,7 @@ def read_table(
     Raises SourceError for the first line that does not fit.
     """
     records = read_records(path) if records is None else records
-    columns = choose(path, records.names, wanted)
+    columns = with_separator(records, choose(path, records.names, wanted))
     found = comparisons(records, columns)
     if not len(found.places):
         raise SourceError(f"{path}: expected at least one comparison of two items, got none")

@@ -18,6 +18,7 @@ from client.sources import Facts, ProblemUnknown
 from client.sources.columns import Columns
 from client.sources.outcomes import TIE, homonyms
 from client.sources.identities import Identities
+from client.sources.outcomes import TIE, homonyms
 from client.sources.ranking_columns import RankingColumns
 from protocol.messages import Runs, Task
 from protocol.problem import Problem, of_pairs

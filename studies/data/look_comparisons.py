@@ -15,6 +15,7 @@ from client.sources.comparisons import comparisons, different, pairs, whose
 from client.sources.item_features import read_item_features
 from client.sources.loading import read_table
 from client.sources.outcomes import SECOND, TIE, homonyms, meanings
+from client.sources.pair_cells import with_separator
 from client.sources.reading import Records, SourceError, Texts
 from studies.data.findings import MOST_SHOWN, Finding
 from studies.data.look_graph import look_at_graph
@@ -26,7 +27,7 @@ from studies.holder_file import column_names
 
 def look_at_comparisons(report: Report, records: Records, wanted: Wanted, args: argparse.Namespace) -> None:
     """Look at all of it. Raises SourceError where it can be read no further, NoComparison where it holds none."""
-    columns = _columns(report, records, wanted)
+    columns = with_separator(records, _columns(report, records, wanted))
     report.kind = "comparisons"
     report.mapping = [(what, list(names), said is not None) for what, names, said in columns.parts(wanted)]
     report.flags = flags_of(columns)
@@ -53,8 +54,14 @@ def flags_of(columns: Columns) -> str:
     if columns.pair is not None:
         named |= {"--item-a": columns.pair[0], "--item-b": columns.pair[1]}
     named |= {"--pair": columns.both or "", "--winner": columns.winner or "", "--loser": columns.loser or ""}
-    named |= {"--winner-coding": columns.coding or "", "--wins": ",".join(columns.wins)}
+    between = "tab" if columns.between == "\t" else columns.between
+    named |= {
+        "--pair-separator": between or "",
+        "--winner-coding": columns.coding or "",
+        "--wins": ",".join(columns.wins),
+    }
     named |= {"--question": ",".join(columns.questions) or NONE}
+    named |= {"--prompt": columns.prompt or ""}
     return " ".join(f"{flag} {shlex.quote(text)}" for flag, text in named.items() if text)
 
 
