@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -108,12 +109,13 @@ def test_a_run_has_every_row_once(finished: Path, study_path: Path) -> None:
     np.testing.assert_allclose(frame.error_l2, np.linalg.norm(gaps, axis=1), rtol=1e-12, atol=1e-15)
 
 
-def test_pandas_and_polars_open_the_file(finished: Path) -> None:
+def test_pandas_polars_and_duckdb_open_the_file(finished: Path) -> None:
     path = finished / "results.parquet"
-    left, right = pd.read_parquet(path), pl.read_parquet(path)
-    assert list(left.columns) == right.columns == results.SCHEMA.names
+    left, right, third = pd.read_parquet(path), pl.read_parquet(path), duckdb.read_parquet(str(path))
+    assert list(left.columns) == right.columns == third.columns == results.SCHEMA.names
     assert len(left) == right.height
     assert left.error_l2.tolist() == right["error_l2"].to_list()
+    assert left.error_l2.tolist() == [value for (value,) in third.project("error_l2").fetchall()]
 
 
 def test_moments_are_those_of_a_t_interval() -> None:
