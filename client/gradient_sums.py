@@ -1,8 +1,6 @@
 """Exact sums of what records contribute, by blocks of rows that stay in a cache; compiled where there are many."""
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 
 import numpy as np
@@ -16,13 +14,14 @@ from client.statistics import contributions
 from protocol.grid import truncate
 from protocol.messages import Task
 from protocol.record_terms import CLIP, LINF, Bounded
+from protocol.threads import spread
 from protocol.threshold_grid import ThresholdGrid
 
 Floats = NDArray[np.float64]
 
 NONE = np.empty(0)  # no point: factors are there already
 BLOCK = 2048  # rows
-PART = 1 << 17  # rows of a thread at a time, a multiple of eight
+PART = 1 << 16  # rows of a thread at a time, whole tiles of the kernel
 ALONE = 1 << 24  # numbers from which on compiled loops pay for the compiler's import too: most of a second
 
 
@@ -57,7 +56,7 @@ def _compiled_sums(
     mean = task.problem.model == "mean"  # point - x: -1 times x, less a centre of its own
     if fast is None or most != 1 or not features.flags.c_contiguous or (mean and centre is not None):
         return np.zeros(1), 0
-    count = len(features) // fast.SIDE_BY_SIDE * fast.SIDE_BY_SIDE
+    count = len(features) // fast.TILE * fast.TILE
     x, y, at = features[:count, 0], responses if responses is None else responses[:count, 0], np.array(point)
     away = -at if mean else np.zeros(len(at)) if centre is None else np.array(centre)
     assert task.exponent is not None
@@ -69,8 +68,7 @@ def _compiled_sums(
         fast.add_gradients(x[rows], *factors, *terms, found)
         return found
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # whole numbers: whoever adds them
-        sums = sum(pool.map(total, range(0, count, PART)), start=np.zeros(len(at), dtype=np.int64))
+    sums = sum(spread(total, range(0, count, PART)), start=np.zeros(len(at), dtype=np.int64))  # whole numbers
     return sums.astype(np.float64) * 2.0**task.exponent, count
 
 

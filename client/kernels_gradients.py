@@ -1,44 +1,75 @@
 """Compiled sums of bounded gradients of many records: the same bits as numpy's way, which `client.gradient_sums` has.
 
-Whole numbers add up in any order. All arithmetic before that is of one row, in the order of numpy's loops.
+Whole numbers add up in any order. All arithmetic before that is of one row, in the order of numpy's loops. A tile of
+rows is turned into columns, so that each loop takes several rows at once, and the next tile is fetched meanwhile.
 """
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.compiling import compiler
+from client.kernels_turning import SIDE, fetch, turn
+from protocol.compiling import compiler, widening
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-compiled = compiler(numba.njit)
+compiled, wide = compiler(numba.njit), widening(numba.extending.intrinsic, numba.types.void)
 
-SIDE_BY_SIDE = 8  # rows whose sums over coordinates go forward together: each of them is a chain of additions
+TILE = 64  # rows: it and the next one fit in a first-level cache
 
 
 @compiled
-def products(rows: Floats, first: int, point: Floats, found: Floats) -> None:
-    """found_k = rows_(first + k) . point for eight rows, coordinate after coordinate."""
-    a = b = c = d = e = f = g = h = 0.0
-    for j in range(point.size):
-        factor = point[j]
-        a += rows[first, j] * factor
-        b += rows[first + 1, j] * factor
-        c += rows[first + 2, j] * factor
-        d += rows[first + 3, j] * factor
-        e += rows[first + 4, j] * factor
-        f += rows[first + 5, j] * factor
-        g += rows[first + 6, j] * factor
-        h += rows[first + 7, j] * factor
-    found[0], found[1], found[2], found[3], found[4], found[5], found[6], found[7] = a, b, c, d, e, f, g, h
+def _columns(rows: Floats, first: int, tile: Floats) -> None:
+    """tile[j, i] = rows[first + i, j]."""
+    wide()
+    width = len(tile)
+    for i in range(0, TILE, SIDE):
+        for j in range(0, width - SIDE + 1, SIDE):
+            turn(rows, first + i, j, tile, i)
+        if width % SIDE and width > SIDE:  # the last ones, some of them again
+            turn(rows, first + i, width - SIDE, tile, i)
+    if width < SIDE:
+        for i in range(TILE):
+            for j in range(width):
+                tile[j, i] = rows[first + i, j]
+
+
+@compiled
+def _products(tile: Floats, point: Floats, found: Floats) -> None:
+    """found_i = row i of the tile . point, coordinate after coordinate."""
+    wide()
+    for i in range(TILE):
+        found[i] = 0.0
+    for j in range(len(tile)):
+        column, factor = tile[j], point[j]
+        for i in range(TILE):
+            found[i] += column[i] * factor
+
+
+@compiled
+def _bounded_sum(column: Floats, factors: Floats, centre: float, bound: float, beyond: float, scale: float) -> np.int64:
+    """The sum over a tile of factor_i column_i - centre, bounded and truncated."""
+    wide()
+    total = np.int64(0)
+    for i in range(TILE):
+        value = factors[i] * column[i] - centre
+        value = value if value == value else 0.0  # NaN counts as 0
+        value = beyond if value > bound else value
+        value = -beyond if value < -bound else value
+        total += np.int64(value * scale)
+    return total
 
 
 @compiled
 def all_products(rows: Floats, point: Floats, found: Floats) -> None:
-    """found_i = rows_i . point, of a multiple of eight rows."""
-    for first in range(0, rows.shape[0], SIDE_BY_SIDE):
-        products(rows, first, point, found[first : first + SIDE_BY_SIDE])
+    """found_i = rows_i . point, of whole tiles. Raises ValueError."""
+    if rows.shape[0] % TILE > 0:
+        raise ValueError("expected rows in whole tiles")
+    tile = np.empty((rows.shape[1], TILE))
+    for first in range(0, rows.shape[0], TILE):
+        _columns(rows, first, tile)
+        _products(tile, point, found[first : first + TILE])
 
 
 @compiled
@@ -54,24 +85,23 @@ def add_gradients(
 ) -> None:
     """total_j += sum_i factor_i rows_ij - centre_j, each within the bound, truncated to whole units of 1 / scale.
 
-    factor_i = rows_i . point - numbers_i, or numbers_i where the point is empty; of a multiple of eight rows. What is
-    beyond the bound is moved to it if it `clips`, else to 0.
+    factor_i = rows_i . point - numbers_i, or numbers_i where the point is empty; of whole tiles. What is beyond the
+    bound is moved to it if it `clips`, else to 0. Raises ValueError for a tile in part.
     """
-    factors, sums = np.empty(SIDE_BY_SIDE), np.zeros(total.size, np.int64)
-    beyond = bound if clips else 0.0
-    for first in range(0, rows.shape[0], SIDE_BY_SIDE):
+    wide()
+    if rows.shape[0] % TILE > 0:
+        raise ValueError("expected rows in whole tiles")
+    tile, factors, beyond = np.empty((total.size, TILE)), np.empty(TILE), bound if clips else 0.0
+    for first in range(0, rows.shape[0], TILE):
+        _columns(rows, first, tile)
         if point.size > 0:
-            products(rows, first, point, factors)
-            for k in range(SIDE_BY_SIDE):
-                factors[k] -= numbers[first + k]
+            _products(tile, point, factors)
+            for i in range(TILE):
+                factors[i] -= numbers[first + i]
         else:
-            factors[:] = numbers[first : first + SIDE_BY_SIDE]
-        for k in range(SIDE_BY_SIDE):
-            i, factor = first + k, factors[k]
-            for j in range(total.size):
-                value = factor * rows[i, j] - centre[j]
-                value = value if value == value else 0.0  # NaN counts as 0
-                value = beyond if value > bound else value
-                value = -beyond if value < -bound else value
-                sums[j] += np.int64(value * scale)
-    total += sums
+            for i in range(TILE):
+                factors[i] = numbers[first + i]
+        for j in range(total.size):
+            for number in range(j * TILE, (j + 1) * TILE, SIDE):  # of the tile's, all in all
+                fetch(rows, first + TILE, number)
+            total[j] += _bounded_sum(tile[j], factors, centre[j], bound, beyond, scale)

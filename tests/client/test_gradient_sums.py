@@ -82,9 +82,29 @@ def test_holders_of_several_records_counted_rows_and_parts(monkeypatch: pytest.M
     how = Bounded(1.0)
     both(monkeypatch, task(model, how, 5000), how, records(5000, most=3), None)
     counted = Bounded(1.0, counted=0.5)
-    monkeypatch.setattr(sums, "PART", 1000)
+    monkeypatch.setattr(sums, "PART", 15 * kernels_gradients.TILE)
     both(monkeypatch, task(model, how, 5000), how, records(5000, strange=True), None)
     both(monkeypatch, task(model, counted, 5000, counted=Decimal("0.5")), counted, records(5000), None)
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 9, 16, 20, 131])
+def test_tiles_of_rows_of_any_width(width: int) -> None:
+    """Turned whole, in part, with some columns twice, or one by one."""
+    random, many = np.random.default_rng(width), 5 * kernels_gradients.TILE
+    x, y, point = random.standard_normal((many, width)), random.standard_t(2, many), random.standard_normal(width)
+    z, found, total = np.zeros(many), np.empty(many), np.zeros(width, dtype=np.int64)
+    for column, factor in zip(x.T, point, strict=True):
+        z += column * factor
+    kernels_gradients.all_products(x, point, found)
+    assert found.tobytes() == z.tobytes()
+    kernels_gradients.add_gradients(x, y, point, 0.1 * point, 1.5, True, 2.0**30, total)
+    values = np.clip((z - y)[:, None] * x - 0.1 * point, -1.5, 1.5)
+    assert (total == (values * 2.0**30).astype(np.int64).sum(axis=0)).all()
+    for rows in (many - 1, many - kernels_gradients.TILE // 2):
+        with pytest.raises(ValueError, match="whole tiles"):
+            kernels_gradients.all_products(x[:rows], point, found[:rows])
+        with pytest.raises(ValueError, match="whole tiles"):
+            kernels_gradients.add_gradients(x[:rows], y, point, point, 1.5, True, 1.0, total)
 
 
 def test_large_sums_use_the_compiler_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
