@@ -35,7 +35,7 @@ def allowed(
     """
     levels, which = _levels(task, policy, source, facts, rows)
     if levels == NO_BOUND:
-        return ~np.zeros((len(choices), len(rows)), dtype=np.bool_)
+        return np.broadcast_to(np.True_, (len(choices), len(rows)))
     claims = [claim_of(task, choice.mechanism) for choice in choices]
     table = [[claim is None or level is None or claim <= level for level in levels] for claim in claims]
     found = np.array(table, dtype=np.bool_)[:, which]

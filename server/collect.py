@@ -16,10 +16,11 @@ from protocol.codec import Signed, decode_reply
 from protocol.errors import WireError
 from protocol.features import row_bound
 from protocol.grid import to_integers
-from protocol.messages import Array, Code, Coins, Kind, Refusal, Report, Runs, Task, Ties
+from protocol.messages import Array, Code, Coins, Kind, Refusal, Report, Task, Ties
 from protocol.terms import law
 from protocol.trust import Trust
 from server.alike import Names, Sheaf, Sheaves
+from server.asked import Asked
 from server.claims import Claim, Fault, Gathered, check_apart, settled
 from server.collect_choices import check_choices
 from server.collect_records import check_records, payload_kind, table_of
@@ -114,9 +115,7 @@ def collect(task: Task, task_id: bytes, mail: Mail) -> Collected:
     """Check and merge the answers to one task."""
     answers = mail.by_task[task_id]
     refusals = Counter(item.code for item, _ in answers if isinstance(item, Refusal))
-    asked = task.rows or Runs.of(range(task.n))
-    wanted = np.zeros(task.n, dtype=bool)
-    wanted[asked.numbers()] = True
+    asked = Asked(task)
     claims: list[Claim] = []
     faults = list(mail.faults[task_id])
     sent = Counter(sender for item, sender in answers if sender and not isinstance(item, Refusal))
@@ -126,12 +125,12 @@ def collect(task: Task, task_id: bytes, mail: Mail) -> Collected:
         if isinstance(signed, Refusal) or sender in flooding:  # few bytes may be about all rows: each takes memory
             continue
         try:
-            claims.append(Claim(_check(task, asked, signed.report, wanted), signed, sender))
+            claims.append(Claim(_check(task, asked, signed.report), signed, sender))
         except ValueError as error:
             faults.append(Fault(sender, str(error)))
     sheaves = mail.sheaves.get(task_id, [])
     try:
-        joint = [Gathered(_check(task, asked, sheaf.report, wanted, sheaf.rows), sheaf) for sheaf in sheaves]
+        joint = [Gathered(_check(task, asked, sheaf.report, sheaf.rows), sheaf) for sheaf in sheaves]
         check_apart(joint, claims, task)
     except ValueError:  # some of them do not count: which ones, only a look at each can tell
         return collect(task, task_id, mail.opened(task_id))
@@ -146,9 +145,7 @@ def _refuses(item: Signed | Refusal, code: Code) -> bool:
     return isinstance(item, Refusal) and item.code is code
 
 
-def _check(
-    task: Task, asked: Runs, report: Report, wanted: NDArray[np.bool_], rows: NDArray[np.int64] | None = None
-) -> NDArray[np.int64]:
+def _check(task: Task, asked: Asked, report: Report, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
     """The rows of a report that fits the task, taken by itself; `rows` where it does not say which."""
     if report.mechanism not in task.menu:
         raise ValueError(f"mechanism {report.mechanism.name[:40]!r} with other parameters than were offered")
@@ -163,12 +160,10 @@ def _check(
         outcomes = task.problem.choices
     if report.table != expected:
         raise ValueError("a channel that was not offered: the table's hash differs")
-    named = report.rows or asked
-    if rows is None and named.count > asked.count:  # before a few bytes make billions of numbers
-        raise ValueError(f"{named.count} rows where {asked.count} were asked for")
-    rows = named.numbers() if rows is None else rows
-    if rows[-1] >= task.n or not wanted[rows].all():
-        raise ValueError("rows that were not asked for")
+    if rows is None:
+        rows = asked.named(report.rows)
+    else:
+        asked.check(rows)
     if report.groups is not None:
         raise ValueError("groups that were not asked for")
     if records:
@@ -208,7 +203,8 @@ def _merge(
 ) -> Collected:
     accepted = [(claim.rows, claim.signed.report) for claim in single]
     accepted += [(gathered.rows, gathered.sheaf.report) for gathered in joint]
-    rows = np.concatenate([rows for rows, _ in accepted]) if accepted else np.zeros(0, dtype=np.int64)
+    held = [rows for rows, _ in accepted]
+    rows = held[0] if len(held) == 1 else np.concatenate([np.zeros(0, dtype=np.int64), *held])
     order = np.argsort(rows, kind="stable") if len(accepted) > 1 else slice(None)
     symbols, sums, values = None, None, None
     reports = [report for _, report in accepted]
