@@ -4,6 +4,7 @@ import csv
 import os
 import signal
 from collections.abc import Callable
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +102,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The test of which oracle rows were asked for comes after those that ask."""
     items.sort(key=lambda item: item.path.name == "test_every_row.py")
+
+
+@pytest.fixture(scope="session")
+def accountant() -> ModuleType:
+    """Google's privacy loss distributions: the extra `accounting`, and under CI always there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if os.environ.get("CI") == "true":
+            return importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
+        found: ModuleType = pytest.importorskip(
+            "dp_accounting.pld.privacy_loss_distribution", reason="needs the extra `accounting`"
+        )
+        return found

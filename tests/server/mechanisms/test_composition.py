@@ -2,7 +2,6 @@
 
 import math
 import sys
-import warnings
 from collections.abc import Callable
 from decimal import Decimal
 
@@ -168,10 +167,8 @@ def test_one_round_and_nonsense() -> None:
     assert math.isinf(account(3, 1e-3, FIVE).exact)
 
 
+@pytest.mark.usefixtures("accountant")
 def test_another_accountant_agrees() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pytest.importorskip("dp_accounting.pld", reason="needs the extra `accounting`")
     for rounds, multiplier in ((1, 3.7306316348), (10, 11.797293077), (1000, 117.97293077)):
         found = account(rounds, multiplier, FIVE, numerical=True)
         assert found.numerical is not None

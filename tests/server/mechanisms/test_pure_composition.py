@@ -55,9 +55,9 @@ def test_more_releases_cost_more(level: float, rounds: int) -> None:
     assert pure_epsilon(DELTA, level, rounds) <= pure_epsilon(DELTA, level, rounds + 1)
 
 
+@pytest.mark.usefixtures("accountant")
 @pytest.mark.parametrize(("level", "rounds"), [(0.05, 20), (0.1, 1000), (1.0, 3)])
 def test_numerical_accounting_agrees(level: float, rounds: int) -> None:
-    pytest.importorskip("dp_accounting", reason="the extra `accounting`")
     exact, numerical = pure_epsilon(DELTA, level, rounds), numerical_epsilon(DELTA, level, rounds)
     assert exact <= numerical * (1 + 1e-6) and numerical <= exact * 1.02 + 1e-3
 

@@ -1,7 +1,6 @@
 """Scales of selections against the printed table, and claims that hold, or are refused."""
 
 import math
-import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -52,11 +51,9 @@ def test_table_of_scales(row: tuple[str | float, ...]) -> None:
     assert zcdp_delta_bound(cai.cost(s, cai.formula(level, FIVE, s)).rho, float(row[11]) + 5.1e-5) <= 1e-5
 
 
+@pytest.mark.usefixtures("accountant")
 @pytest.mark.parametrize("row", [TABLE_C[index] for index in (0, 3, 4, 6)])
 def test_loss_distributions_agree_with_the_table(row: tuple[str | float, ...]) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pytest.importorskip("dp_accounting.pld", reason="needs the extra `accounting`")
     level, s, paper = Decimal(str(row[0])), int(row[1]), SELECTIONS["peeling-paper"]
     scale = paper.noise_scale(level, FIVE, s)
     found = peeling_epsilon(FIVE, s, scale)
