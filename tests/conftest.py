@@ -1,10 +1,13 @@
 """Fixtures that more than one package's tests use."""
 
 import csv
+import importlib
 import os
 import signal
 from collections.abc import Callable
+from collections.abc import Callable
 import warnings
+from types import ModuleType
 from pathlib import Path
 from typing import Any
 
