@@ -4,11 +4,10 @@ import csv
 import importlib
 import os
 import signal
-from collections.abc import Callable
-from collections.abc import Callable
 import warnings
-from types import ModuleType
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import hypothesis
