@@ -81,6 +81,7 @@ class Plan:
 
     `host`, `port`: where the SuperLink listens (0: any free port). `certs`: a folder of certificates, without which
     there is no encryption; `keys`: only nodes of the register may come. `lasting`: the SuperLink remembers its nodes.
+    `transcript`: a folder in which the server keeps what it asks and receives.
     """
 
     state: str
@@ -90,6 +91,7 @@ class Plan:
     certs: str | None = None
     keys: bool = False
     lasting: bool = False
+    transcript: str = ""
 
     def describe(self) -> str:
         """What it is, for a person."""

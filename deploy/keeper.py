@@ -31,6 +31,7 @@ from protocol.counting import counted
 from protocol.failure import RunFailed
 from protocol.strict import StudyError, told
 from protocol.version import version
+from server.transcript import TRANSCRIPT
 
 GLANCE = 0.3  # seconds between two looks at the children
 ASKING = 2.0  # seconds between two questions for the nodes, each of which starts a program
@@ -92,6 +93,7 @@ class Keeper:
         secret_files.keep_to_owner(database)  # it holds messages, and the state's folder may be open to others
         given = {"HALFTRUTH_STATE": str(state.folder), "HALFTRUTH_KEY": str(state.server_key)}
         given |= {"HALFTRUTH_NODES": str(state.register)} if plan.keys else {}
+        given |= {TRANSCRIPT: plan.transcript} if plan.transcript else {}
         ensure_key(state.server_key)
         certs = read_certs(Path(plan.certs)) if plan.certs else None
         return start_superlink(self.processes, Serving(plan.host, plan.port, certs, plan.keys, database), **given)

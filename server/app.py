@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,7 @@ from protocol.store import FeatureStore
 from protocol.study import cells
 from protocol.trust import Trust
 from server.curator import Curator, LiveCurator, SimulatedCurator
-from server.delivery import Delivery, ToFolder, ToLog, one_line, transcript
+from server.delivery import Delivery, ToFolder, ToLog, one_line
 from server.evidence import Heard, Server
 from server.exchange import Exchange
 from server.listening import RoundFailed, complete, quorum, refused
@@ -33,10 +33,11 @@ from server.release import ReleaseLedger
 from server.resume import JOURNAL, Journals
 from server.rounds import play
 from server.signatures import tasks_signer
+from server.transcript import TRANSCRIPT, Transcript
 
 # Folders and files on the server's own machine. The run's configuration comes from whoever starts a run, and names no
 # path: the register of nodes and the key that tasks are signed with are the machine's.
-OUTCOMES, STATE, TRANSCRIPT = "HALFTRUTH_OUTCOMES", "HALFTRUTH_STATE", "HALFTRUTH_TRANSCRIPT"
+OUTCOMES, STATE = "HALFTRUTH_OUTCOMES", "HALFTRUTH_STATE"
 NODES, KEY = "HALFTRUTH_NODES", "HALFTRUTH_KEY"
 GRACE = 60.0  # seconds beyond the deadline after which Flower drops a message
 
@@ -76,15 +77,13 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
     nodes = gather(post, config.clients, config.deadline, register=register, least=least)
     exchange = Exchange(post, nodes, config.deadline, config.mode == "strict", register=register)
     exchange.sign = tasks_signer(Path(environment[KEY])) if environment.get(KEY) else None
-    if environment.get(TRANSCRIPT):
-        exchange.record = transcript(Path(environment[TRANSCRIPT]))
-    with curator(config, environment) as noise:
+    with curator(config, environment) as noise, recorded(exchange, environment) as exchanged:
         server = Server(FeatureStore(study.seed), study.seed, noise, config.attempt)
         wanted = needed(config.quorum, config.clients or len(nodes))
         check = complete if exchange.strict else partial(accept, exchange, wanted)
 
         def ask(tasks: list[bytes]) -> list[bytes]:
-            replies = exchange.ask(tasks)
+            replies = exchanged(tasks)
             sent, came = (sum(map(len, parts)) for parts in (tasks, replies))
             words = f"{cell_name(cell)}: {counted(len(tasks), 'task')}, {sent} bytes to each, {came} from all"
             delivery.heard(one_line(f"{words}; messages so far: {exchange.describe()}"))
@@ -96,6 +95,25 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
                 outcomes = play(study, cell, *how) if task is None else play_task(study, task, *how)
                 delivery.deliver(study, cell, list(outcomes))
             _log.info("%s: messages so far: %s", cell_name(cell), exchange.describe())
+
+
+@contextmanager
+def recorded(exchange: Exchange, environment: Mapping[str, str]) -> Iterator[Callable[[list[bytes]], list[bytes]]]:
+    """How an exchange asks, with all that is asked and arrives kept where the machine names a folder for it."""
+    if not environment.get(TRANSCRIPT):
+        yield exchange.ask
+        return
+    with Transcript(Path(environment[TRANSCRIPT])) as transcript:
+        exchange.record = transcript.came
+
+        def ask(tasks: list[bytes]) -> list[bytes]:
+            transcript.asked(tasks)
+            try:
+                return exchange.ask(tasks)
+            finally:
+                transcript.sync()
+
+        yield ask
 
 
 def known_nodes(environment: Mapping[str, str]) -> Register | None:

@@ -1,7 +1,6 @@
 """Where a server's process leaves outcomes for whoever scores them: a folder, or lines of the run's log."""
 
 import os
-import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from protocol.study import Cell, Study
 from server.outcome import Outcome
 from server.outcome_record import DONE, FAILED, LONGEST_LINE, cell_name, encode, log_lines
 
-DONE_FILE, FAILED_FILE, TRANSCRIPT_FILE, ROUNDS_FILE = "done", "failed.txt", "transcript.bin", "rounds.txt"
+DONE_FILE, FAILED_FILE, ROUNDS_FILE = "done", "failed.txt", "rounds.txt"
 
 
 class Delivery(Protocol):
@@ -117,19 +116,3 @@ def one_line(words: str) -> str:
     """Words of which some may be a client's, as one line of a bounded length: no reader takes it for several."""
     text = " ".join(words.split())
     return text if len(text) <= LONGEST_LINE - 100 else text[: LONGEST_LINE - 103] + "..."
-
-
-def transcript(folder: Path) -> Callable[[bytes], None]:
-    """Appends every byte string it is given to `transcript.bin`, after its length as 8 bytes (little-endian).
-
-    For audits: in the central model it holds exact sums, which no reader of the results may see, so a new file is
-    readable by its owner only.
-    """
-    path = folder / TRANSCRIPT_FILE
-
-    def append(raw: bytes) -> None:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
-        with os.fdopen(handle, "ab") as file:
-            file.write(struct.pack("<Q", len(raw)) + raw)
-
-    return append

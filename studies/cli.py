@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from studies.arguments import Parser
+from studies.transcript_flag import add_transcript_argument
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
@@ -170,6 +171,7 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--deadline", metavar="S", type=seconds, help="seconds for a round; not in-process (600)")
     add_mode_arguments(parser)
+    add_transcript_argument(parser)
     parser.add_argument("--jobs", metavar="J", type=count, help="processes (all cores); in-process only")
     parser.add_argument("--resume", action="store_true", help="go on where an earlier run stopped")
     parser.add_argument("--overwrite", action="store_true", help="delete earlier results in DIR and start again")

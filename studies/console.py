@@ -16,6 +16,7 @@ from studies.folder import Folder
 from studies.load import Loaded, load
 from studies.report import tables
 from studies.report.view import View
+from studies.transcript_flag import transcript_of
 
 WIDE = 120
 
@@ -66,16 +67,18 @@ def _check_flags(args: argparse.Namespace) -> None:
 
 def _run(args: argparse.Namespace, loaded: Loaded, out: Path, progress: Callable[[int, int], None]) -> pa.Table:
     kept = {"resume": args.resume, "overwrite": args.overwrite, "block": args.block, "progress": progress}
+    transcript = transcript_of(args, starts=args.superlink is None and args.federation is None)
     if args.on == "in-process":
         from studies.run import run
 
-        return run(loaded, out, jobs=args.jobs, clients=args.clients or 1, **kept)
+        return run(loaded, out, jobs=args.jobs, clients=args.clients or 1, transcript=transcript, **kept)
     from studies.flower import run as flower
     from studies.flower.patience import patience_of
 
     patience = patience_of(args)
     if args.federation is None:
-        return flower.run(loaded, out, flower.Flower(args.on, args.clients or 1, args.superlink, patience), **kept)
+        where = flower.Flower(args.on, args.clients or 1, args.superlink, patience, transcript=transcript)
+        return flower.run(loaded, out, where, **kept)
     from studies.flower.federation import join
 
     federation, online = join(args.federation, args.clients)
@@ -131,6 +134,7 @@ def _again(args: argparse.Namespace) -> str:
     words += ["--clients", str(args.clients)] if args.clients else []
     words += ["--deadline", f"{args.deadline:g}"] if args.deadline else []
     words += ["--mode", args.mode] if args.mode else []
+    words += ["--transcript", args.transcript] if args.transcript else []
     words += ["--quorum", args.quorum] if args.quorum else []
     words += ["--jobs", str(args.jobs)] if args.jobs else []
     for override in args.overrides:

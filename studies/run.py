@@ -19,7 +19,7 @@ from protocol.study import Cell
 from studies.folder import Folder, merge, prepare
 from studies.load import Loaded
 from studies.parts import part_path
-from studies.unit import UnitError, deaf, one_thread, run_unit, start_worker, work
+from studies.unit import How, UnitError, deaf, one_thread, run_unit, start_worker, work
 
 OVERHEAD = 3000  # what a repetition costs besides its rows, in rows: for the estimate of the time left
 
@@ -47,12 +47,14 @@ def run(
     resume: bool = False,
     overwrite: bool = False,
     block: int | None = None,
+    transcript: Path | None = None,
     progress: Progress = lambda done, total: None,
 ) -> pa.Table:
     """Run a study into the folder `out` and return the table of its results.parquet.
 
     `jobs` processes (default: all cores; 1 uses this process), `clients` in each, `block` repetitions a unit.
-    `progress` is told the work done and the whole work. The numbers depend on none of these.
+    `progress` is told the work done and the whole work, and in the folder `transcript` every message is kept. The
+    numbers depend on none of these.
 
     Raises StudyError for a folder that cannot be used, UnitError for a unit that failed, Interrupted on Ctrl-C; what is
     finished stays.
@@ -65,7 +67,7 @@ def run(
     units = prepare(folder, loaded, block, resume, overwrite)
     many = jobs or os.cpu_count() or 1
     facts = {"runtime": "in-process", "jobs": many, "clients": clients}
-    play_missing(folder, loaded, units, partial(_in_process, many, clients), facts, progress)
+    play_missing(folder, loaded, units, partial(_in_process, many, (clients, transcript)), facts, progress)
     return merge(folder, loaded, units)
 
 
@@ -109,23 +111,23 @@ def _weight(cell: Cell) -> int:
 
 
 def _in_process(
-    jobs: int, clients: int, folder: Folder, loaded: Loaded, missing: Sequence[Cell]
+    jobs: int, how: How, folder: Folder, loaded: Loaded, missing: Sequence[Cell]
 ) -> Generator[tuple[Cell, float]]:
     workers = min(jobs, len(missing))
     if workers > 1:
-        yield from _in_workers(workers, clients, folder, loaded, missing)
+        yield from _in_workers(workers, how, folder, loaded, missing)
         return
     for cell in missing:
-        yield cell, run_unit(loaded, cell, clients, folder.parts)
+        yield cell, run_unit(loaded, cell, how, folder.parts)
 
 
 def _in_workers(
-    jobs: int, clients: int, folder: Folder, loaded: Loaded, missing: Sequence[Cell]
+    jobs: int, how: How, folder: Folder, loaded: Loaded, missing: Sequence[Cell]
 ) -> Generator[tuple[Cell, float]]:
     others = set(active_children())
     with one_thread():
         pool = ProcessPoolExecutor(
-            jobs, get_context("spawn"), initializer=start_worker, initargs=(loaded, clients, folder.parts)
+            jobs, get_context("spawn"), initializer=start_worker, initargs=(loaded, how, folder.parts)
         )
         try:
             with deaf():

@@ -5,13 +5,14 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from multiprocessing import connection, parent_process
 from pathlib import Path
 
 from protocol.failure import RunFailed
 from protocol.study import Cell
 from server.rounds import play
+from server.transcript import Transcript
 from studies.choice_score import scorer
 from studies.in_process import in_process
 from studies.load import Loaded
@@ -20,19 +21,22 @@ from studies.results import tabulate, write
 
 # Read when numpy is imported, so they are set before a worker starts. No result depends on them.
 THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-_state: list[tuple[Loaded, int, Path]] = []
+How = tuple[int, Path | None]  # how many clients, and the folder of a transcript
+_state: list[tuple[Loaded, How, Path]] = []
 
 
 class UnitError(RunFailed):
     """A unit that failed: says which and why."""
 
 
-def run_unit(loaded: Loaded, cell: Cell, clients: int, parts: Path) -> float:
+def run_unit(loaded: Loaded, cell: Cell, how: How, parts: Path) -> float:
     """Play a cell, score it and write its part file, whole or not at all; returns seconds. Raises UnitError."""
-    start = time.perf_counter()
+    start, (clients, folder) = time.perf_counter(), how
     try:
         room = in_process(loaded.study, loaded.truth, clients)
-        outcomes = play(loaded.study, cell, room.replies, room.server)
+        with Transcript(folder) if folder else nullcontext() as kept:
+            ask = kept.kept(room.replies) if kept else room.replies
+            outcomes = list(play(loaded.study, cell, ask, room.server))
         score = scorer(loaded.study, loaded.theta, room.server.features)  # of features that server and clients draw too
         table = tabulate(loaded.study, score, cell, outcomes)
         write(table, part_path(parts, cell))
@@ -41,19 +45,19 @@ def run_unit(loaded: Loaded, cell: Cell, clients: int, parts: Path) -> float:
     return time.perf_counter() - start
 
 
-def start_worker(loaded: Loaded, clients: int, parts: Path) -> None:
+def start_worker(loaded: Loaded, how: How, parts: Path) -> None:
     """Prepare a worker process: it leaves Ctrl-C to its parent, and ends when its parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-    _state[:] = [(loaded, clients, parts)]
+    _state[:] = [(loaded, how, parts)]
 
 
 def work(cell: Cell) -> float:
     """Run one unit in a prepared worker."""
-    ((loaded, clients, parts),) = _state
-    return run_unit(loaded, cell, clients, parts)
+    ((loaded, how, parts),) = _state
+    return run_unit(loaded, cell, how, parts)
 
 
 @contextmanager

@@ -42,15 +42,19 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def transcribed() -> Callable[[Path], list[bytes]]:
-    """Reads the byte strings that a server's transcript in a folder holds, in order; it ends with the last of them."""
+    """Reads the byte strings that servers' transcripts in a folder say came, in order; each ends with a whole one."""
 
     def read(folder: Path) -> list[bytes]:
-        raw, found, place = (folder / "transcript.bin").read_bytes(), [], 0
-        while place < len(raw):
-            end = place + 8 + int.from_bytes(raw[place : place + 8], "little")
-            found.append(raw[place + 8 : end])
-            place = end
-        assert place == len(raw)
+        found = []
+        for path in sorted(folder.glob("transcript-*.bin")):
+            head, raw = path.read_bytes().split(b"\n", 1)
+            assert head == b"halftruth transcript 1"
+            while raw:
+                end = 13 + int.from_bytes(raw[1:9], "little")
+                if raw[:1] == b"c":
+                    found.append(raw[13:end])
+                assert len(raw) >= end
+                raw = raw[end:]
         return found
 
     return read

@@ -45,6 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trust", choices=["local", "central", "clear"], default="local", help="of a transcript (local)"
     )
+    parser.add_argument(
+        "--coins",
+        choices=["os", "addressed"],
+        default="os",
+        help="of a transcript: those of a seed as well (os)",
+    )
     parser.add_argument("--list", action="store_true", help="list the subjects")
     printed = parser.add_mutually_exclusive_group()
     printed.add_argument("--json", action="store_true", help="print JSON")
@@ -77,12 +83,14 @@ def _transcript(args: argparse.Namespace) -> int:
     """What a server's transcript holds: exit code 1 for what was not promised. Raises StudyError for no transcript."""
     from protocol.trust import Trust
     from studies.audit.show import show_received
-    from studies.audit.transcript import received, stored
+    from studies.audit.stored import stored
+    from studies.audit.transcript import Promise, received
 
     if len(args.names) != 2:
         raise StudyError("expected halftruth audit transcript and one folder or file")
     level = _level(args.epsilon) if args.epsilon else None
-    found = received(stored(Path(args.names[1])), Trust.parse(args.trust), level)
+    promise = Promise(Trust.parse(args.trust), level, args.coins == "addressed")
+    found = received(stored(Path(args.names[1])), promise)
     show_received(found, as_json=args.json)
     return int(bool(found.broken))
 

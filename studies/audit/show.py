@@ -79,6 +79,7 @@ def show_received(found: Received, *, as_json: bool) -> None:
     """What a transcript holds, and what of it was not promised."""
     told: dict[str, Any] = {
         "messages": found.messages,
+        "tasks": dict(found.tasks),
         "reports": dict(found.reports),
         "refusals": dict(found.refusals),
         "coins": dict(found.coins),

@@ -1,30 +1,36 @@
-"""What a server received, against what was promised: every message that a transcript holds.
+"""What a server received, against what was promised and what it asked: every message that a transcript holds.
 
-A server that is told to keep a transcript appends every byte string that arrived. Whether coins were fair no bytes can
-say: the laws behind them are audited by `halftruth audit`.
+Whether coins were fair no bytes can say: the laws behind them are audited by `halftruth audit`.
 """
 
-import struct
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
 
 from protocol.choice_law import CHOICE_LOCAL, ChoiceLaw
-from protocol.codec import Signed, decode_bundle, decode_reply
+from protocol.codec import Signed, decode_bundle, decode_reply, decode_task, identity
 from protocol.decimals import canonical
 from protocol.errors import WireError
 from protocol.mechanisms import LOCAL, channel
-from protocol.messages import Coins, Kind, Mechanism, Refusal, Report
+from protocol.messages import Coins, Kind, Mechanism, Refusal, Report, Task
 from protocol.record_terms import channel_of
-from protocol.strict import StudyError
 from protocol.terms import with_coin
 from protocol.trust import Trust
+from server.collect import Mail, collect
+from studies.audit.stored import Stored
 
-HEAD = struct.Struct("<Q")
-FILE = "transcript.bin"
 _TOLD = {Trust.LOCAL: 0, Trust.CENTRAL: 1, Trust.CLEAR: 2}  # how much a server is told
 ANY_PAIRS = "random-pair"  # its table names the study's pairs, which a report does not
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Whom labelers trust, the largest level of an answer (None: any), and whether coins that a seed gives will do."""
+
+    trust: Trust = Trust.LOCAL
+    epsilon: Decimal | None = None
+    addressed: bool = False
 
 
 @dataclass
@@ -32,6 +38,7 @@ class Received:
     """What a transcript holds: counts of what was read, and `broken`: what the promise does not allow, in words."""
 
     messages: int = 0
+    tasks: Counter[str] = field(default_factory=Counter)
     reports: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     coins: Counter[str] = field(default_factory=Counter)
@@ -39,65 +46,61 @@ class Received:
     broken: Counter[str] = field(default_factory=Counter)
 
 
-def stored(path: Path) -> list[bytes]:
-    """The byte strings of a transcript, a file or its folder. Raises StudyError for what is none."""
-    file = path / FILE if path.is_dir() else path
-    try:
-        raw = file.read_bytes()
-    except OSError as error:
-        raise StudyError(f"{file}: expected a transcript, got none: {error.strerror}") from None
-    found, place = [], 0
-    while place < len(raw):
-        start = place + HEAD.size
-        size = HEAD.unpack(raw[place:start])[0] if start <= len(raw) else len(raw)
-        if start + size > len(raw):
-            raise StudyError(f"{file}: expected whole messages, got one that is cut off at byte {place}")
-        found.append(raw[start : start + size])
-        place = start + size
-    return found
+def received(kept: Stored, promise: Promise) -> Received:
+    """Compare each message with a promise, and each report with the task that it answers.
 
-
-def received(messages: list[bytes], trust: Trust, epsilon: Decimal | None) -> Received:
-    """Read all messages, and compare each report with a promise: whom labelers trust, and the largest level allowed.
-
-    Broken are messages that do not read, more trust than promised, a table that is not its mechanism's, and a level
-    above `epsilon` (None: any).
+    Broken are files that were cut or changed, messages that do not read, tasks and reports of more trust or a larger
+    level than promised, a table that is not its mechanism's, coins of a seed, and all that `server.collect` rejects of
+    the answers to a task: a mechanism, rows or a payload that it did not ask for, or two answers about one row.
     """
-    found = Received(messages=len(messages))
-    for raw in messages:
-        for reply in _replies(raw, found):
-            if isinstance(reply, Refusal):
-                found.refusals[reply.code.name] += 1
+    found = Received(messages=len(kept.came), broken=Counter(kept.faults))
+    replies = [one for raw in kept.came for one in _replies(raw, found)]
+    for _, reply in replies:
+        for answer in [reply] if isinstance(reply, Refusal) else reply:
+            if isinstance(answer, Refusal):
+                found.refusals[answer.code.name] += 1
             else:
-                _read(reply.report, trust, epsilon, found)
+                _read(answer.report, promise, found)
+    _compare(kept.asked, [raw for raw, _ in replies], promise, found)
     return found
 
 
-def _replies(raw: bytes, found: Received) -> list[Signed | Refusal]:
+def _compare(asked: Sequence[bytes], replies: Sequence[bytes], promise: Promise, found: Received) -> None:
+    """Every answer with its task. Nodes that are asked again, or in a later run, answer the same and count once."""
+    tasks: dict[bytes, Task] = {}
+    for raw in dict.fromkeys(asked):
+        try:
+            tasks[identity(raw)] = task = decode_task(raw)
+        except WireError:
+            found.broken["a task that does not read"] += 1
+            continue
+        found.tasks[f"{task.trust.label}: {', '.join(map(_named, task.menu))}"] += 1
+        if _TOLD[task.trust] > _TOLD[promise.trust]:
+            found.broken[f"a task that asks for {task.trust.label} where {promise.trust.label} was promised"] += 1
+    mail = Mail.open(dict.fromkeys(replies), tasks)
+    for name, task in tasks.items():
+        for why in collect(task, name, mail).rejected:
+            found.broken[f"not what was asked: {why}"] += 1
+    for why in mail.unread:
+        found.broken[f"not what was asked: {why}"] += 1
+
+
+def _replies(raw: bytes, found: Received) -> list[tuple[bytes, list[Signed] | Refusal]]:
     """What is in a message: a reply, or a bundle of them; on the wire one could be taken for the other's frame."""
-    try:
-        return _opened(raw)
-    except WireError:
-        pass
-    replies: list[Signed | Refusal] = []
-    try:
-        for part in decode_bundle(raw):
-            replies += _opened(part)
-    except WireError:
-        found.broken["a message that does not read: nobody knows what it tells"] += 1
-    return replies
+    for parts in ((raw,), None):
+        try:
+            return [(part, decode_reply(part)) for part in (decode_bundle(raw) if parts is None else parts)]
+        except WireError:
+            pass
+    found.broken["a message that does not read: nobody knows what it tells"] += 1
+    return []
 
 
-def _opened(raw: bytes) -> list[Signed | Refusal]:
-    reply = decode_reply(raw)
-    return [reply] if isinstance(reply, Refusal) else list(reply)
-
-
-def _read(report: Report, trust: Trust, epsilon: Decimal | None, found: Received) -> None:
-    mechanism = report.mechanism
+def _read(report: Report, promise: Promise, found: Received) -> None:
+    mechanism, trust, epsilon = report.mechanism, promise.trust, promise.epsilon
     found.reports[_named(mechanism)] += 1
     found.coins[report.coins.label] += 1
-    if report.coins is Coins.ADDRESSED:
+    if report.coins is Coins.ADDRESSED and not promise.addressed:
         found.broken["coins that whoever knows a seed can recompute"] += 1
     shown = _trust(report)
     if _TOLD[shown] > _TOLD[trust]:

@@ -16,6 +16,7 @@ from studies.own_flags import refuse_flags
 from studies.records import OPTIONS, add_options
 from studies.records.columns import UNITS as RECORD_UNITS
 from studies.terminal import print_line
+from studies.transcript_flag import add_transcript_argument, transcript_of
 
 if TYPE_CHECKING:  # a command's --help need not wait for the server's kernels
     from studies.federate.facts import Facts
@@ -48,18 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
     parser.add_argument("server", metavar="SERVER", help="the server's folder of a split")
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--nodes", metavar="DIR", help="start the nodes of a split: DIR/node-0, DIR/node-1, ...")
-    where.add_argument(
-        "--superlink", metavar="NAME", help="ask nodes that run, by a connection of your Flower configuration"
-    )
-    where.add_argument(
-        "--federation", metavar="DIR", nargs="?", const="", help="ask those of halftruth up or server, by its --state"
-    )
-    parser.add_argument("--on", choices=ON, default=ON[0], help="runtime of --nodes: processes (default), or this one")
-    parser.add_argument("--deadline", metavar="S", type=seconds, help=f"seconds that nodes have ({DEADLINE:g})")
-    add_mode_arguments(parser)
-    parser.add_argument("--attempt", metavar="N", default="0", help="another release than the first (0): charged again")
+    _add_where_arguments(parser)
     parser.add_argument("--trust", choices=[trust.label for trust in SIGHT], help="what nodes answer (as split)")
     parser.add_argument("--epsilon", metavar="E", help="level for each unit; needed unless clear")
     parser.add_argument("--delta", metavar="D", help="slack of the central guarantee (1e-5)")
@@ -84,6 +74,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state", metavar="DIR", help="folder of the curator's ledger (the user's state folder)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _add_record_arguments(parser)
+
+
+def _add_where_arguments(parser: argparse.ArgumentParser) -> None:
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--nodes", metavar="DIR", help="start the nodes of a split: DIR/node-0, DIR/node-1, ...")
+    where.add_argument(
+        "--superlink", metavar="NAME", help="ask nodes that run, by a connection of your Flower configuration"
+    )
+    where.add_argument(
+        "--federation", metavar="DIR", nargs="?", const="", help="ask those of halftruth up or server, by its --state"
+    )
+    parser.add_argument("--on", choices=ON, default=ON[0], help="runtime of --nodes: processes (default), or this one")
+    parser.add_argument("--deadline", metavar="S", type=seconds, help=f"seconds that nodes have ({DEADLINE:g})")
+    add_mode_arguments(parser)
+    add_transcript_argument(parser)
+    parser.add_argument("--attempt", metavar="N", default="0", help="another release than the first (0): charged again")
 
 
 def _add_record_arguments(parser: argparse.ArgumentParser) -> None:
@@ -183,7 +189,8 @@ def where_of(args: argparse.Namespace) -> "Where":
     if here and (args.nodes is None or args.deadline or args.mode or args.quorum):
         raise StudyError("--on in-process: expected --nodes with it, and no --deadline, --mode or --quorum")
     nodes = None if args.nodes is None else Path(args.nodes)
-    return Where(nodes, args.superlink, here, patience_of(args), args.federation, _attempt(args.attempt))
+    kept = transcript_of(args, starts=nodes is not None)
+    return Where(nodes, args.superlink, here, patience_of(args), args.federation, _attempt(args.attempt), kept)
 
 
 def _attempt(text: str) -> int:

@@ -3,7 +3,7 @@
 import shutil
 import sys
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -33,6 +33,7 @@ from server.outcome_record import decode
 from server.release import ReleaseLedger
 from server.resume import JOURNAL
 from server.rounds import play
+from server.transcript import TRANSCRIPT, Transcript
 from studies.federate.caps import check_caps
 from studies.fit.state import CURATOR
 from studies.flower.federation import join
@@ -49,6 +50,7 @@ class Where:
     `superlink`: a connection to nodes that are running; `federation`: the state folder of one that runs here, "" the
     user's own. Two of the three are None. `patience`: how long nodes have, and whether all of them have to answer.
     `attempt`: which release of a curator is asked for; nodes charge each, and allow more than the first if they say so.
+    `transcript`: a folder in which a server that is started here keeps what it asks and receives.
     """
 
     nodes: Path | None
@@ -57,6 +59,7 @@ class Where:
     patience: Patience
     federation: str | None = None
     attempt: int = 0
+    transcript: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def ask(question: Question, count: int, where: Where, state: Path) -> Outcome:
     if where.nodes is not None and question.released:
         strict.make_folder(state, "--state", 0o700)
     if where.in_process:
-        return _in_process(question, files, state, where.attempt)
+        return _in_process(question, files, state, where)
     return _over_flower(question, count, where, files, state)
 
 
@@ -151,21 +154,24 @@ def _records(
         return on_a_federation(processes, run, record)
     nodes = partial(start_node_files, processes, files)
     kept = {"HALFTRUTH_STATE": str(state.resolve()), JOURNAL: str(processes.home / "journal")}
+    kept |= {TRANSCRIPT: str(where.transcript)} if where.transcript else {}
     return on_our_superlink(processes, run, nodes, **kept)
 
 
-def _in_process(question: Question, files: Sequence[Path], state: Path, attempt: int) -> Outcome:
+def _in_process(question: Question, files: Sequence[Path], state: Path, where: Where) -> Outcome:
     study, nodes = question.study, [build(read_node(file), {}) for file in files]
 
     def asked(raws: list[bytes]) -> list[bytes]:
         return [answer(raw, node) for node in nodes for raw in raws]
 
-    with _curator(question, state) as curator:
-        server = Server(FeatureStore(None), study.seed, curator, attempt)
+    kept = Transcript(where.transcript) if where.transcript else nullcontext()
+    with _curator(question, state) as curator, kept as transcript:
+        ask = transcript.kept(asked) if transcript else asked
+        server = Server(FeatureStore(None), study.seed, curator, where.attempt)
         if question.task is None:
-            (outcome,) = play(study, cells(study)[0], asked, server)
+            (outcome,) = play(study, cells(study)[0], ask, server)
         else:
-            (outcome,) = play_task(study, question.task, asked, server)
+            (outcome,) = play_task(study, question.task, ask, server)
     return outcome
 
 

@@ -24,6 +24,7 @@ from protocol.study import Cell
 from server.delivery import ROUNDS_FILE
 from server.outcome_record import decode
 from server.resume import JOURNAL
+from server.transcript import TRANSCRIPT
 from studies import results
 from studies.choice_score import scorer as scorer_of
 from studies.flower.patience import Patience
@@ -41,7 +42,8 @@ RUNTIMES = ("simulation", "deployment")
 class Flower:
     """Where a study runs: `on` "simulation" or "deployment", with `clients` clients, on our own SuperLink, on a
     connection `superlink` of the user's Flower configuration, or on a `federation` that runs on this machine.
-    `patience`: how long clients are waited for, and whether all of them have to answer.
+    `patience`: how long clients are waited for, and whether all of them have to answer. `transcript`: a folder in which
+    our own server keeps what it asks and receives.
     """
 
     on: str
@@ -49,6 +51,7 @@ class Flower:
     superlink: str | None = None
     patience: Patience = field(default_factory=Patience)
     federation: Record | None = None
+    transcript: Path | None = None
 
 
 def run(
@@ -147,6 +150,7 @@ def _records(
     if flower.federation is not None:
         return on_a_federation(processes, run, flower.federation)
     kept = {JOURNAL: str(folder.journal.resolve())}
+    kept |= {TRANSCRIPT: str(flower.transcript)} if flower.transcript else {}
     if flower.on == "simulation":
         federation = f"num-supernodes={flower.clients} client-resources-num-cpus=1"
         return on_our_superlink(processes, run, lambda address: None, federation, **kept)

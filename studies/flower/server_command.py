@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from studies.flower.state_flag import add_state_argument, state_of
+from studies.transcript_flag import add_transcript_argument, transcript_of
 
 PORT = 8000
 EXAMPLES = """\
@@ -24,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
     add_state_argument(parser)
+    add_transcript_argument(parser)
     parser.add_argument("--host", metavar="H", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", metavar="P", type=int, default=PORT, help=f"port to listen on ({PORT})")
     parser.add_argument("--certs", metavar="DIR", help="certificates, of halftruth certs")
@@ -39,7 +41,8 @@ def main(args: argparse.Namespace) -> int:
     certs = None if args.certs is None else str(Path(args.certs).resolve())
     keys = certs is not None and not args.no_keys
     state = state_of(args.state)
-    plan = Plan(str(state.folder), 0, args.host, args.port, certs, keys, lasting=True)
+    kept = str(transcript_of(args) or "")
+    plan = Plan(str(state.folder), 0, args.host, args.port, certs, keys, lasting=True, transcript=kept)
     try:
         keep(plan, _say)
     except Signalled:  # as systemd and Kubernetes end a service

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from studies.flower.state_flag import add_state_argument, state_of
+from studies.transcript_flag import add_transcript_argument, transcript_of
 
 EXAMPLES = """\
 examples:
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tls", action="store_true", help="encrypt, and let only nodes with a registered key come")
     parser.add_argument("--port", metavar="N", type=int, default=0, help="port of the server (any free one)")
     add_state_argument(parser)
+    add_transcript_argument(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -45,6 +47,7 @@ def main(args: argparse.Namespace) -> int:
         port=args.port,
         certs=str(state.certs) if args.tls else None,
         keys=args.tls,
+        transcript=str(transcript_of(args) or ""),
     )
     record, new = start(plan)
     print(f"{'Up' if new else 'Up already'} at {record.address}: {record.plan.describe()}")

@@ -15,6 +15,7 @@ from protocol.messages import Kind, Refusal
 from protocol.study import cells
 from protocol.trust import Trust
 from server.tasks import offers
+from studies.cli import main
 from studies.in_process import in_process
 from studies.load import load
 from studies.run import run as in_process_run
@@ -57,7 +58,7 @@ def test_two_deployments_and_a_simulation_at_once(
     user.mkdir()
     said.mkdir()
     one = command("--on", "deployment", "--clients", "1", name="one", HOME=str(user))
-    three = command("--on", "deployment", "--clients", "3", name="three", HALFTRUTH_TRANSCRIPT=str(said))
+    three = command("--on", "deployment", "--clients", "3", "--transcript", str(said), name="three")
     virtual = command("--on", "simulation", "--clients", "3", name="virtual", HOME=str(user))
     homes = {run.home() for run in (one, three, virtual)}
     assert len(homes) == 3
@@ -68,6 +69,9 @@ def test_two_deployments_and_a_simulation_at_once(
     assert not any(home.exists() for home in homes)
     assert list(user.iterdir()) == [], "something was written to the user's own folder"
     check_transcript(transcribed(said), small, 3)
+    promised = ["audit", "transcript", str(said), "--coins", "addressed", "--epsilon", "1"]
+    assert main([*promised, "--trust", "clear"]) == 0
+    assert main([*promised, "--trust", "local"]) == 1, "this study has arms that tell a server more"
 
 
 @pytest.mark.slow

@@ -43,8 +43,11 @@ def test_a_deployment_over_split_files(
     assert main(["data", "split", str(path), "--nodes", str(NODES), "--out", str(out), *split]) == 0
     state = ("--state", str(tmp_path / "state")) if "central" in split else ()
     words = ("federate", str(out / "server"), "--nodes", str(out), "--json", *claim, *state)
-    found = printed(capsys, *words, "--deadline", "120")
+    kept = tmp_path / "kept"
+    found = printed(capsys, *words, "--deadline", "120", "--transcript", str(kept))
     assert not (out / "logs").exists()
+    trust = split[split.index("--trust") + 1] if "--trust" in split else "local"
+    assert main(["audit", "transcript", str(kept), "--trust", trust, *claim]) == 0
     assert found == printed(capsys, *words, "--on", "in-process")
     if claim:
         assert (found["claimed_epsilon"], found["coins"]) == (1.0, "os")

@@ -1,16 +1,14 @@
-"""What a server's process leaves: whole files, bounded lines, transcripts that end where they should."""
+"""What a server's process leaves: whole files, and bounded lines."""
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from protocol.runconfig import read
 from protocol.study import Cell
-from server.delivery import ToFolder, ToLog, one_line, transcript
+from server.delivery import ToFolder, ToLog, one_line
 from server.outcome import trivial
 from server.outcome_record import LONGEST_LINE, Lines, cell_name, decode
 
@@ -64,13 +62,3 @@ def test_a_reason_is_one_line(words: str) -> None:
     reader = Lines()
     reader.feed(line)
     assert reader.failed and not reader.done
-
-
-def test_a_transcript_holds_what_came_each_after_its_length(
-    transcribed: Callable[[Path], list[bytes]], tmp_path: Path
-) -> None:
-    append = transcript(tmp_path)
-    parts = [b"", b"one", np.arange(99).tobytes()]
-    for part in parts:
-        append(part)
-    assert transcribed(tmp_path) == parts
