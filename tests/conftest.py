@@ -22,6 +22,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 TESTS = Path(__file__).resolve().parent
 SHARED = TESTS.parents[1] / "shared"
+WAITING, EARLY = ("flower_processes", "network"), 0.5  # folders of real processes, begun in this part of a run
 
 
 def shared_folder(name: str) -> Path:
@@ -100,14 +101,26 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file = super()._split_scope(nodeid)
             return "oracle" if (TESTS.parent / file).as_posix() in asking else file
 
-    config.option.loadscopereorder = False  # what starts real processes comes early, and short files end the run
+    config.option.loadscopereorder = False  # files stay in the order of collection
     return ByFile(config, log)
+
+
+def spread(files: list[Path]) -> list[Path]:
+    """Files in an order that keeps all cores busy: what starts real processes, and waits for them, is spread over the
+    first part of a run, so that others compute meanwhile, and short files end it.
+    """
+    waiting = [file for file in files if file.parent.name in WAITING]
+    others = [file for file in files if file.parent.name not in WAITING]
+    places = {file: EARLY * place / len(waiting) for place, file in enumerate(waiting)}
+    places |= {file: place / len(others) for place, file in enumerate(others)}
+    return sorted(files, key=lambda file: places[file])
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The test of which oracle rows were asked for comes after those that ask."""
-    items.sort(key=lambda item: item.path.name == "test_every_row.py")
+    """Files are spread; the test of which oracle rows were asked for comes after those that ask."""
+    places = {file: place for place, file in enumerate(spread(list(dict.fromkeys(item.path for item in items))))}
+    items.sort(key=lambda item: (item.path.name == "test_every_row.py", places[item.path]))
 
 
 @pytest.fixture(scope="session")
