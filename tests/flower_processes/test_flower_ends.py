@@ -19,7 +19,9 @@ def parts(out: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in out.glob("parts/*.parquet")}
 
 
-def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(command: Commands, reference: pa.Table) -> None:
+def test_ctrl_c_and_a_client_that_cannot_answer_keep_finished_cells_and_resume_goes_on(
+    command: Commands, reference: pa.Table
+) -> None:
     run = command(*DEPLOYMENT, "--block", "1")
     run.wait(lambda: len(parts(run.out)) or None)
     home = run.home()
@@ -32,7 +34,18 @@ def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(command: Commands, refer
     assert "--resume" in said
     assert "Traceback" not in said
     assert not home.exists()
-    again = command(*DEPLOYMENT, "--resume")
+    for more in sorted(kept)[1:]:  # finished while Ctrl-C was on its way
+        more.unlink()
+        del kept[more]
+    mute = command(*DEPLOYMENT, "--resume")
+    mute.await_process("bin/flwr-serverapp")
+    (mute.home() / "node-0.toml").unlink()
+    code, said = mute.end()
+    assert code == 1 and "INTERNAL" in said, said
+    assert "Traceback" not in said
+    assert "node-0.toml" not in said, "a client's exception crossed the border"
+    assert kept == parts(run.out)
+    again = command("--resume")
     code, said = again.end()
     assert code == 0, said
     assert pq.read_table(run.out / "results.parquet").drop_columns("runtime").equals(reference)

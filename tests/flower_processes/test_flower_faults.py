@@ -49,14 +49,6 @@ def test_a_killed_process_is_started_again_at_once(command: Commands, reference:
     assert pq.read_table(run.out / "results.parquet").drop_columns("runtime").equals(reference)
 
 
-def test_a_client_that_cannot_answer_refuses_with_a_code(command: Commands) -> None:
-    run = command(*DEPLOYMENT)
-    run.await_process("bin/flwr-serverapp")
-    (run.home() / "node-0.toml").unlink()
-    said = failed(run, "INTERNAL")
-    assert "node-0.toml" not in said, "a client's exception crossed the border"
-
-
 @pytest.mark.slow  # tests/flower/test_server_raises.py hears the same in one process
 def test_a_server_that_raises_says_why(command: Commands, tmp_path: Path) -> None:
     study = tmp_path / "two.toml"
