@@ -21,7 +21,7 @@ from studies.run import run
 
 Commands = Callable[..., Any]
 Say = pytest.CaptureFixture[str]
-FEW, ROUNDS = 10, 20
+FEW, ROUNDS = 7, 20
 STUDY = """
 study = { name = "kills", seed = 11, repetitions = 2 }
 problem = { kind = "records", model = "linear", dimension = 3, theta = [0.5, 0.0, -0.5], bound = 2 }

@@ -75,7 +75,7 @@ def state(tmp_path: Path) -> Iterator[State]:
     record = federation.read(made)
     code, said = say("down", "--state", str(made.folder))
     assert code == 0, said
-    assert record is None or carriers(Path(record.home)) == []
+    assert record is None or not record.home or carriers(Path(record.home)) == []
 
 
 def status(state: State) -> dict[str, Any]:
