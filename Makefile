@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check check-slow rankings real defaults heavy-defaults lock proto clean
+.PHONY: help demo test lint check check-slow docs rankings real defaults heavy-defaults lock proto clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1 \2/p' Makefile | while read -r name text; do \
@@ -33,6 +33,13 @@ check: lint test  ## all that a change must pass
 
 check-slow: $(VENV)/.dev  ## full grids and soak tests
 	$(BIN)/python -m pytest -q -m slow
+
+SITE ?= out/site
+
+# Tutorials run while it is built, and a warning is an error.
+docs: $(VENV)/.docs  ## the documentation as a site, its tutorials run: a minute or two
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/sphinx-build -W --keep-going -q -b html -c docs/site -d $(SITE)/.kept . $(SITE)
+	@echo "The site is in $(SITE)/docs/site/index.html"
 
 DATA ?= ../shared/data/pairwise
 
@@ -81,6 +88,10 @@ $(VENV)/.dev: requirements.lock pyproject.toml | $(VENV)/.made
 	@echo "Installing exact versions into $(VENV): a minute or two"
 	$(PIP) --constraint requirements.lock --editable '.[dev]'
 	@touch $(VENV)/.run $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(PIP) --constraint requirements.lock --editable '.[dev,docs]'
+	@touch $@
 
 $(VENV)/.made:
 	@command -v $(PYTHON) > /dev/null || { echo "expected python >= 3.11 as $(PYTHON), found none; try make PYTHON=python3.12"; exit 2; }
