@@ -3,6 +3,7 @@
 What is guessed is shown to the holder. Where two guesses are possible there is none, and the error lists the columns.
 """
 
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -172,7 +173,9 @@ class Header:
     def one(self, name: str) -> str:
         """The name of a column that is there once."""
         if self.names.count(name) != 1:
-            raise self.error(f"one column {name!r}")
+            near = difflib.get_close_matches(name, self.names, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near and name not in self.names else ""
+            raise self.error(f"one column {name!r}{hint}")
         return name
 
     def error(self, expected: str, got: str = "the") -> SourceError:
@@ -226,9 +229,12 @@ def _comparison(header: Header, wanted: Wanted) -> _Way:
             for won in header.known([other])
         ]
         found += [_Way(winner=won, loser=lost) for lost, won in ends if wanted.winner in (None, won)]
+    found = list(dict.fromkeys(found))  # a column that is there twice is told of by its name
     if len(found) != 1:
         error = header.error(f"two columns of items and one that says who won{_several(found)}")
-        raise error if found else NoComparison(str(error))
+        odd = "" in header.names or len(set(header.names)) < len(header.names)
+        hint = ". Does the first line name the columns, each once?" if odd else ""
+        raise error if found else NoComparison(f"{error}{hint}")
     return found[0]
 
 

@@ -13,7 +13,7 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 PACKED = {GZIP: "gzip", ZSTD: "zst"}
 PIECE, ZSTD_PIECE = 1 << 16, 1 << 11  # bytes read at once; 2 kB of Zstandard can become 64 MB, not more
 LONGEST_LINE = 1 << 26  # bytes: a prompt may be long
-UTF8, UTF16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+UTF8, UTF16, ZIP = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff"), b"PK\x03\x04"
 Stamp = tuple[int, int, int]
 
 
@@ -57,6 +57,11 @@ def lines(stream: BinaryIO, path: Path, returns: bool) -> Iterator[str]:
                 f"{path}, line {number + 1}: expected lines of at most {LONGEST_LINE} bytes, got a longer"
             )
         if not number:
+            if raw.startswith(ZIP):
+                raise SourceError(
+                    f"{path}: expected CSV, TSV, JSONL or Parquet, got a zip archive, as spreadsheets are: save the "
+                    "sheet as CSV UTF-8, or unpack it"
+                )
             if raw.startswith(UTF16):
                 raise SourceError(f"{path}: expected UTF-8, got UTF-16: save it as UTF-8")
             raw = raw.removeprefix(UTF8)
@@ -67,7 +72,8 @@ def lines(stream: BinaryIO, path: Path, returns: bool) -> Iterator[str]:
             except UnicodeDecodeError as error:
                 where = f"{path}, line {number}"
                 raise SourceError(
-                    f"{where}: expected UTF-8, got other bytes ({error.reason}): save it as UTF-8"
+                    f"{where}: expected UTF-8, got other bytes ({error.reason}): save it as UTF-8, or, from Western "
+                    "Windows, iconv -f WINDOWS-1252 -t UTF-8"
                 ) from None
 
 

@@ -11,6 +11,7 @@ from client.sources.containers import SourceError, lines, opened
 
 LONGEST_FIELD = 1 << 24  # characters of a field in quotation marks; one that is never closed ends here
 DELIMITERS = (",", "\t", ";")  # the first of those that split the header into the most columns
+BLANK = " \t\r\n"  # what JSON takes for white space
 MOST_NESTED = 200  # names of what stands inside the values of the first record
 DEEPEST = 3
 Cells = Iterator[tuple[int, Sequence[Any]]]
@@ -87,7 +88,7 @@ class Objects:
         stream, _ = opened(self.path)
         with stream:
             for number, line in enumerate(lines(stream, self.path, False), start=1):
-                if not (stripped := line.strip()):
+                if not (stripped := line.strip(BLANK)):
                     continue
                 try:
                     record = decoder.decode(stripped)

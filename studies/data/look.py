@@ -57,11 +57,14 @@ def _look_at_records(report: Report, records: Records, names: tuple[str, ...] | 
             raise SourceError(f"{records.path}, header: expected one column {name!r}, found the columns {listed}")
     single = [name for name in records.names if records.names.count(name) == 1]
     looks = look_at_numbers(records, (single if names is None else names)[:MOST_COLUMNS])
-    looks = [one for one in looks if names is not None or one.numeric]
+    text = [one.name for one in looks if names is None and not one.numeric]
+    looks = [one for one in looks if one.name not in text]
     if not looks:
         return False
     report.kind = "records"
     report.mapping = [("numbers", [one.name for one in looks], names is not None)]
+    if text:
+        report.mapping.append(("text, which was not looked at", text, False))
     report.flags = f"--columns {','.join(one.name for one in looks)}"
     report.numbers = [facts_of(one) for one in looks]
     report.findings += findings_of(records, looks)

@@ -16,6 +16,9 @@ from studies.data.look_names import found_at
 from studies.tails import tail_index
 
 NOT_FINITE = re.compile(r"(?i)[+-]?(nan|inf|infinity)")
+DRESSED = re.compile(
+    r"([(+-]?) ?([$€£¥₹]?) ?\d[\d.,' \u00a0\u202f]* ?([%‰$€£¥₹]?) ?(\)?)"
+)  # numbers as people write them
 MOSTLY = 0.5  # a column whose cells are numbers more often than this is one of numbers
 
 
@@ -95,6 +98,8 @@ def _code(text: str) -> str:
         return "not-finite"
     if SEPARATED.fullmatch(text):
         return "thousands"
+    if (found := DRESSED.fullmatch(text)) and any(found.group(2, 3, 4)):
+        return "dressed"
     try:
         return "too-large" if abs(float(text)) > LARGEST else "no-number"
     except ValueError:

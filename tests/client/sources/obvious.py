@@ -39,7 +39,7 @@ def cells(raw: bytes) -> list[dict[str, Any]]:
     """Records as the standard library's readers of whole files have them. Raises for what they do not read."""
     text = unpacked(raw).decode("utf-8-sig")
     if text.lstrip()[:1] == "{":
-        return [json.loads(line, parse_int=str, parse_float=str) for line in text.split("\n") if line.strip()]
+        return [json.loads(line, parse_int=str, parse_float=str) for line in text.split("\n") if line.strip(" \t\r")]
     delimiter = max(
         ",\t;", key=lambda d: (len(next(csv.reader([text.lstrip().splitlines()[0]], delimiter=d))), d == ",")
     )
