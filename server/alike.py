@@ -63,6 +63,9 @@ class Sheaf:
     @cached_property
     def _all(self) -> tuple[NDArray[np.int64], Letters]:
         rows, bits = np.concatenate(self._rows), np.concatenate(self._bits)
+        self._rows, self._bits = [rows], [bits]  # parts of a million rows are not held twice
+        if (rows[1:] >= rows[:-1]).all():
+            return rows, bits
         order = np.argsort(rows, kind="stable")
         return rows[order], bits[order]
 

@@ -1,10 +1,13 @@
 """Many clients with one label each, and a long stream of labels: through client, messages and estimator."""
 
+import os
 import resource
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -16,45 +19,96 @@ from client.labels import Labels
 from client.ledger import MemoryLedger
 from client.policy import Policy
 from client.sources import Facts, ProblemUnknown
-from protocol import halftruth_pb2 as wire
 from protocol.codec import encode_task
 from protocol.coins import Address, Stream, words
 from protocol.messages import Mechanism, Runs, Task
 from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.store import FeatureStore
+from protocol.study import cells
 from protocol.terms import law
 from protocol.trust import Trust
 from server.estimators.base import Estimate, Options
 from server.estimators.minimiser import debiased
 from server.estimators.pair_sums import PairSums, by_pair
 from server.listening import listen
-from studies.bench.figure import Prepared, Side
-from studies.in_process import in_process
+from server.rounds import play
+from studies.bench.by_pfl import by_pfl
+from studies.bench.figure import Prepared, Side, installed
+from studies.bench.measure import timed
+from studies.flower.simulated import by_flower
+from studies.in_process import InProcess, in_process
 from studies.load import Loaded, build
 from studies.run import run
 
 SEED, CELLS = 7, 2
+HELD = 1 << 13  # replies that a reader holds at once
 RR = Mechanism.of("randomized-response", epsilon=Decimal(1))
 
 
 def clients(small: bool) -> Prepared:
-    """As many clients as labels in two cells of a study; the limit is to read and write each report with protobuf."""
-    n = 200 if small else 200_000
-    loaded, few = _study(n), _study(200)
-    (report,) = wire.Reply.FromString(
-        next(in_process(loaded.study, loaded.truth, n).replies([_asked(loaded, n)]))
-    ).reports
+    """As many clients as labels in two cells of a study, over two processes; others do a share of them.
 
-    def protobuf() -> None:
-        for _ in range(CELLS * n):
-            wire.Report.FromString(report.report).SerializeToString(deterministic=True)
+    The limit is what no runtime that carries bytes can avoid: an object for each reply, made and joined with others.
+    """
+    n, few, some, nodes = (200, 200, 200, 2) if small else (500_000, 20_000, 20_000, 400)
+    loaded, alone = _study(n), _study(few)
+    room = in_process(alone.study, alone.truth, few)
+    one = max(islice(room.replies([_asked(alone, few)]), few), key=len)
+    each = replace(room, nodes=tuple(room.nodes))  # nobody answers for others
+    jobs = 1 if small else min(CELLS, os.cpu_count() or 1)
 
-    def agree() -> None:
-        assert _played(few, 200, jobs=1).equals(_played(few, 1, jobs=1)), "estimates depend on who holds which rows"
+    def objects() -> None:
+        text, size = one * HELD, len(one)
+        for _ in range(0, CELLS * n // jobs, HELD):
+            b"".join([text[at : at + size] for at in range(0, len(text), size)])
 
-    ours = Side("halftruth", lambda: _played(loaded, n, jobs=1 if small else None))
-    return Prepared(ours, (), CELLS * n, "clients/s", agree, Side("protobuf, a report each, one core", protobuf))
+    whole = CELLS * n
+    peers = [Side("halftruth, clients one by one, one core", lambda: _heard(alone, each), few / whole)]
+    if installed("pfl"):
+        peers.append(Side("pfl, one core", by_pfl(some), some / whole))
+    if installed("ray") and not small:  # it starts a cluster
+        peers.append(Side("Flower's simulation engine, without its start", by_flower(nodes), nodes / whole))
+    return Prepared(
+        ours=Side("halftruth", lambda: _seconds(lambda: _played(loaded, n, jobs))),
+        peers=tuple(peers),
+        work=whole,
+        unit="clients/s",
+        agree=_agree_with_one_client,
+        limit=Side("an object a reply, all cores", lambda: _seconds(objects)),
+        cost=_as_number,
+    )
+
+
+def clients_memory(small: bool) -> Prepared:
+    """The most that a process holds in which so many clients answer; the peer is one client with all their labels."""
+    n = 200 if small else 1_000_000
+    loaded = _study(n)
+
+    def peak(many: int) -> float:
+        room = in_process(loaded.study, loaded.truth, many)
+        _heard(loaded, room)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    before = peak(1)
+    ours = Side("halftruth", lambda: peak(n))
+    return Prepared(ours, (Side("one client", lambda: before),), 1.0, "MB", _agree_with_one_client, cost=_as_number)
+
+
+def _agree_with_one_client() -> None:
+    """Estimates do not depend on who holds which rows."""
+    few = _study(200)
+    assert _played(few, 200, jobs=1).equals(_played(few, 1, jobs=1)), "estimates depend on who holds which rows"
+
+
+def _heard(loaded: Loaded, room: InProcess) -> float:
+    """Seconds of one cell: asking, answering, estimating."""
+    cell = cells(loaded.study, 1)[0]
+    return _seconds(lambda: list(play(loaded.study, cell, room.replies, room.server)))
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    return timed(work, time.perf_counter)
 
 
 def _study(n: int) -> Loaded:

@@ -15,11 +15,13 @@ MILLIONS = "M "
 class Side:
     """One way to do the work: `run()` does all of it once, on data that is there already.
 
-    Compiled kernels are warmed by the harness, which runs each side once before it measures.
+    Compiled kernels are warmed by the harness, which runs each side once before it measures. A slow peer may do a
+    `share` of the work: what it costs is taken for 1 / share as much.
     """
 
     name: str
     run: Callable[[], object]
+    share: float = 1.0
 
 
 @dataclass(frozen=True)

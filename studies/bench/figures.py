@@ -54,9 +54,16 @@ _ALL = (
     Figure("many-items", "10^5 items, 10^7 clear comparisons", at_most(30), _in("fits", "many_items")),
     Figure(
         "clients",
-        "2 x 200,000 clients with one label each, from a task's bytes to results on disk, processes' start included",
+        "2 x 500,000 clients with one label each, from a task's bytes to results on disk, processes' start included",
         at_least(40_000),
         _in("clients", "clients"),
+        ("pfl", "ray"),
+    ),
+    Figure(
+        "clients-memory",
+        "peak memory of 10^6 clients in one process, with their server",
+        NOTHING,
+        _in("clients", "clients_memory"),
     ),
     Figure(
         "stream",

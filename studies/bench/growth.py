@@ -21,6 +21,7 @@ ARMS = {
     "local, de-biased SGD": {"trust": "local", "estimator": "debiased-sgd"},
     "central, clipped sum": {"trust": "central", "mechanism": "gaussian-statistic-clipped", "estimator": "mle"},
 }
+EACH, REPORTED = "clients with one row each", "local, de-biased fit"
 CORES = "cores"
 ALL_ARMS = "all three, wall"
 
@@ -83,6 +84,8 @@ def points(runs: int, small: bool) -> Iterator[Point]:
             _cell(replace(size, **{axis: values[0]}), line, 1)  # kernels are compiled
             for x in values:
                 yield Point(axis, line, x, _cell(replace(size, **{axis: x}), line, runs))
+    for x in (100, 200) if small else (1_000, 10_000, 100_000, 1_000_000):
+        yield Point(EACH, REPORTED, x, _cell(Size(rows=x, clients=x), REPORTED, runs))
     work = Size(rows=500, repetitions=4) if small else Size(repetitions=100)
     for x in _cores():
         yield Point(CORES, ALL_ARMS, x, _wall(work, x, runs))

@@ -55,13 +55,15 @@ def cells(found: Sequence[Point]) -> list[tuple[str, ...]]:
 def draw(found: Sequence[Point], folder: Path) -> list[Path]:
     """scaling.png and scaling.svg in a folder."""
     with mpl.rc_context(settings()):
-        figure = Figure(figsize=(12.3, 8.0), layout="constrained")
+        figure = Figure(figsize=(15.5, 8.0), layout="constrained")
         figure.suptitle(TITLE, x=0.01, ha="left", fontsize=12.5, fontweight="bold")
         figure.supxlabel(HOW, x=0.01, ha="left", fontsize=8.5)
-        grid = figure.subplots(2, 3).ravel()
+        grid = figure.subplots(2, 4).ravel()
         names = list(dict.fromkeys(point.axis for point in found))
         for axes, name in zip(grid, names, strict=False):
             _panel(axes, name, [point for point in found if point.axis == name])
+        for axes in grid[len(names) :]:
+            axes.axis("off")
         _legend(grid[len(names)])
         return save(figure, folder / "scaling")
 
@@ -83,7 +85,6 @@ def _panel(axes: Axes, name: str, found: Sequence[Point]) -> None:
 
 
 def _legend(axes: Axes) -> None:
-    axes.axis("off")
     for index, look in enumerate((*LOOKS.values(), PROPORTIONAL)):
         y = 0.9 - 0.09 * index
         axes.add_line(picture(look, [0.04, 0.1, 0.16], [y, y, y], 1, DOTS if look is PROPORTIONAL else SOLID))

@@ -55,7 +55,7 @@ def _cost(prepared: Prepared, side: Side) -> float:
     begun = time.perf_counter()
     made = side.run()
     seconds = time.perf_counter() - begun
-    return seconds if prepared.cost is None else prepared.cost(made)
+    return (seconds if prepared.cost is None else prepared.cost(made)) / side.share
 
 
 def timed(work: Callable[[], object], clock: Callable[[], float]) -> float:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from studies.bench import growth_show, parts_show
-from studies.bench.growth import ALL_ARMS, ARMS, CORES, Point, Size, _cell, axes, slopes
+from studies.bench.growth import ALL_ARMS, ARMS, CORES, EACH, REPORTED, Point, Size, _cell, axes, slopes
 from studies.bench.own_round import Own, own
 from studies.bench.parts import FLOWER, Parts
 from studies.flower.measured import Work, study_of
@@ -19,14 +19,15 @@ def grown() -> list[Point]:
     found = [
         Point(axis, line, x, 0.01 * x**power) for axis, power in LAWS.items() for line in ARMS for x in (1, 10, 1000)
     ]
-    return [*found, Point(CORES, ALL_ARMS, 1, 8.0), Point(CORES, ALL_ARMS, 2, 4.0)]
+    each = [Point(EACH, REPORTED, x, 1e-6 * x**1.5) for x in (10, 1000)]
+    return [*found, *each, Point(CORES, ALL_ARMS, 1, 8.0), Point(CORES, ALL_ARMS, 2, 4.0)]
 
 
 def test_slopes_of_power_laws_are_their_exponents(grown: list[Point]) -> None:
     for slope in slopes(grown):
-        expected = LAWS.get(slope.axis, -1.0)
+        expected = (LAWS | {EACH: 1.5, CORES: -1.0})[slope.axis]
         assert slope.over_all == pytest.approx(expected) and slope.at_the_end == pytest.approx(expected)
-    assert len(slopes(grown)) == 4 * len(ARMS) + 1
+    assert len(slopes(grown)) == 4 * len(ARMS) + 2
     assert slopes(grown[:1]) == []
 
 
