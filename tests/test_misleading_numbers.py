@@ -147,9 +147,19 @@ def test_records_say_that_a_level_protects_nobody_and_nothing_that_depends_on_th
     assert [code_of(text) for text in found["warnings"]] == ["protects-nobody"]
 
 
-def test_doubts_of_a_plan_say_that_a_level_protects_nobody(capsys: Say) -> None:
-    assert main(["plan", "--labels", "20000", "--epsilon", "64", "--json"]) == 0
-    assert "epsilon above 40 protects nobody" in json.loads(capsys.readouterr().out)["doubts"]
+@pytest.mark.parametrize(
+    ("words", "codes"),
+    [
+        ("--labels 20000 --epsilon 64", {"protects-nobody"}),
+        ("--labels 20 --epsilon 1", {"few-labels", "large-errors", "near-the-ball", "no-better-than-zero"}),
+    ],
+)
+def test_doubts_of_a_plan_have_codes(words: str, codes: set[str], capsys: Say) -> None:
+    assert main(["plan", *words.split(), "--json"]) == 0
+    assert {code_of(text) for text in json.loads(capsys.readouterr().out)["doubts"]} == codes
+    assert main(["plan", *words.split()]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"Warning ({code}): " in shown for code in codes)
 
 
 def test_a_report_counts_them_and_says_how_often_labels_are_flipped(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from studies.attacks.folder import RESULTS
 from studies.attacks.show import curves_table, draw_curves, write_curves
 from studies.attacks.study_file import AttackStudy
 from studies.attacks.summary import curves
+from studies.told import told
 
 WIDE = 160
 
@@ -21,6 +22,8 @@ def report(study: AttackStudy, table: pa.Table, out: Path) -> None:
     console = console if console.is_terminal else Console(width=WIDE)
     for liars in study.liars:
         console.print(curves_table(found, asked.arms, liars.name, asked.grid.n[-1]))
+    for line in told(table["warnings"].to_pylist()):
+        console.print(line, style="yellow", markup=False)
     write_curves(out / "curves.csv", found)
     size = float(np.sqrt((study.loaded.theta**2).sum()))
     console.print(f"Answering 0 has the error {size:.2f}.\n")

@@ -21,7 +21,7 @@ from studies.results import SCHEMA as RESULTS
 
 KEPT = (
     *("n", "epsilon", "delta", "trust", "mechanism", "estimator", "arm", "repetition"),
-    *("error_l2", "error_sigma", "excess_log_loss", "accuracy", "hit_boundary", "theta"),
+    *("error_l2", "error_sigma", "excess_log_loss", "accuracy", "hit_boundary", "warnings", "theta"),
 )
 SCHEMA = pa.schema(
     [

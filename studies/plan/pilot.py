@@ -10,12 +10,15 @@ import numpy as np
 from protocol.decimals import decimal
 from protocol.problem import Problem
 from protocol.strict import StudyError, unopened
+from protocol.warned import warn
 from studies.files import NOT_NUMPY, read_features, unloaded
 from studies.plan.assumed import SEED, Assumed, number, read_problem
 from studies.theory.sandwich import Theory
 
 MOST_ITEMS = 512  # every pair of items is a row
-LONG = "a pilot's estimate is longer than the truth by its own noise: the plan errs towards more labels"
+LONG = warn(
+    "long-pilot", "a pilot's estimate is longer than the truth by its own noise: the plan errs towards more labels"
+)
 ON_BALL = "the pilot's estimate lies on its ball: its scores are too close to each other"
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from protocol.counting import counted
 from protocol.decimals import canonical
+from protocol.warned import spoken
 from studies.plan.assumed import Assumed
 from studies.plan.ways import WAYS, Prediction, Way
 from studies.terminal import print_line, print_table
@@ -80,7 +81,7 @@ def show(plan: Plan) -> None:
         print_line(f"{noise}, and less above.")
     print_line("Error: root mean square L2. A label is worth: clear labels that do as much.")
     for doubt in plan.doubts:
-        print_line(f"Doubt: {doubt}.", style="yellow")
+        print_line(f"{spoken(doubt)}.", style="yellow")
 
 
 def as_json(plan: Plan) -> str:

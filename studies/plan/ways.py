@@ -11,6 +11,7 @@ from protocol.arms import Arm
 from protocol.coins import Floats
 from protocol.features import coordinates
 from protocol.trust import Trust
+from protocol.warned import warn
 from studies.theory.sandwich import Theory, spread
 
 MOST_LABELS = 10**15
@@ -139,16 +140,21 @@ def _doubts(theory: Theory, at: Setting, covariance: Floats, score_error: float)
     if problem.bound is not None:
         along = math.sqrt(float(u @ covariance @ u)) / length if length else error
         if math.hypot(length, error) + 2 * along > float(problem.bound):
-            found.append(f"estimates reach the ball of radius {problem.bound}, which cuts their error")
+            found.append(
+                warn("near-the-ball", f"estimates reach the ball of radius {problem.bound}, which cuts their error")
+            )
     if score_error > LARGEST_SCORE_ERROR:
         found.append(
-            f"scores of pairs are off by {score_error:.2g} (root mean square; at most {LARGEST_SCORE_ERROR} is small "
-            "against the bend of the logistic curve): the true error is larger, unless the ball cuts it"
+            warn(
+                "large-errors",
+                f"scores of pairs are off by {score_error:.2g} (root mean square; at most {LARGEST_SCORE_ERROR} is "
+                "small against the bend of the logistic curve): the true error is larger, unless the ball cuts it",
+            )
         )
     if at.n < LEAST_LABELS_A_COORDINATE * problem.reduced_dimension:
-        found.append(f"fewer than {LEAST_LABELS_A_COORDINATE} labels a coordinate")
+        found.append(warn("few-labels", f"fewer than {LEAST_LABELS_A_COORDINATE} labels a coordinate"))
     if length and error >= length:
-        found.append(f"the answer 0 is as good: its error is {length:.3g}")
+        found.append(warn("no-better-than-zero", f"the answer 0 is as good: its error is {length:.3g}"))
     if at.epsilon is not None and at.epsilon > LARGEST_EPSILON:
-        found.append(f"epsilon above {LARGEST_EPSILON} protects nobody")
+        found.append(warn("protects-nobody", f"epsilon above {LARGEST_EPSILON} protects nobody"))
     return found

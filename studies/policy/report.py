@@ -12,6 +12,7 @@ from studies.policy.show import draw_losses, losses_table, write_losses
 from studies.policy.study_file import PolicyStudy
 from studies.policy.summary import summarise_policies
 from studies.policy.worlds import worlds
+from studies.told import told
 
 WIDE = 130
 
@@ -35,6 +36,8 @@ def report(study: PolicyStudy, table: pa.Table, out: Path) -> None:
             f"The best policy earns {means[shown].best:.3f}; actions at random lose {means[shown].random:.3f}, actions "
             f"as they were shown {means[shown].shown:.3f}.\n"
         )
+    for line in told(table["warnings"].to_pylist(), "policies"):
+        console.print(line, style="yellow", markup=False)
     write_losses(out / "losses.csv", losses)
     figures = draw_losses(losses, arms, means, out / "figures")
     for path in (out / RESULTS, out / "losses.csv", figures[0]):

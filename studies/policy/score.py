@@ -22,6 +22,7 @@ from server.policies.region import Region, inner, wald_region
 from server.policies.spread import Spread, of_likelihood, of_score
 from studies.policy.study_file import PolicyStudy
 from studies.policy.worlds import World
+from studies.results import SCHEMA as RESULTS
 
 SCHEMA = pa.schema(
     [
@@ -39,6 +40,7 @@ SCHEMA = pa.schema(
         pa.field("covered", pa.bool_()),
         pa.field("radius", pa.float64()),
         pa.field("hit_boundary", pa.bool_(), nullable=False),
+        RESULTS.field("warnings"),
         pa.field("actions", pa.list_(pa.int64()), nullable=False),
     ]
 )
@@ -97,7 +99,7 @@ class Judge:
         bound = self._bound(name, theta, region)
         if (name in GREEDY or covered) and loss > bound + ROUNDING:
             raise RunFailed(f"{self.world.name}: expected {name} to lose at most {bound}, got {loss} in {dict(row)}")
-        kept = ("n", "epsilon", "delta", "trust", "arm", "repetition", "hit_boundary")
+        kept = ("n", "epsilon", "delta", "trust", "arm", "repetition", "hit_boundary", "warnings")
         return {key: row[key] for key in kept} | {
             "shown": self.world.shown,
             "world": self.world.number,

@@ -38,10 +38,14 @@ class Claim:
 
 @dataclass(frozen=True)
 class Guessed:
-    """Of held-out answers: the share guessed, and the mean of -log of the probability that was given to them."""
+    """Of held-out answers: the share guessed, and the mean of -log of the probability that was given to them.
+
+    `warnings`: what may mislead of the fit that guessed.
+    """
 
     accuracy: float
     log_loss: float
+    warnings: tuple[str, ...] = ()
 
 
 def request_of(way: Way, claim: Claim, table: Table, seed: int, comparisons: int = 0) -> Request:
@@ -82,8 +86,9 @@ def split(table: Table, seed: int, by_labeler: bool = True, one_in: int = HELD_O
 
 def guessed(way: Way, claim: Claim, seed: int, train: Table, test: Table, comparisons: int = 0) -> Guessed:
     """Fit one part, and guess the other."""
-    estimates = scores(fit(request_of(way, claim, train, seed, comparisons), train))
-    return Guessed(accuracy(estimates, test), log_loss(estimates, test))
+    fitted = fit(request_of(way, claim, train, seed, comparisons), train)
+    estimates = scores(fitted)
+    return Guessed(accuracy(estimates, test), log_loss(estimates, test), fitted.warnings)
 
 
 def log_loss(estimates: NDArray[np.float64], test: Table) -> float:

@@ -1,6 +1,7 @@
 """A real study is measured: each line of its table over seeds, and whether it shows what was expected."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from client.sources.ranking_labels import RankingAs
 from client.sources.table import Table
@@ -29,6 +30,17 @@ def measured(study: RealStudy, seeds: int) -> Iterator[tuple[Cells, list[Guessed
         claim = Claim(line.level or study.levels[0], study.delta, study.unit, line.cap)
         count = 0 if line.asked is None else line.asked.pairs
         yield study.cells(line), [guessed(line.way, claim, seed, *pair, count) for seed, pair in enumerate(pairs)]
+
+
+def as_json(study: RealStudy, found: Mapping[Cells, Sequence[Guessed]]) -> dict[str, Any]:
+    """A measured study for machines: of each line its cells, its guesses under each seed, and their warnings."""
+    lines = [
+        dict(zip(study.heads, cells, strict=True))
+        | {"accuracy": [one.accuracy for one in guesses], "log_loss": [one.log_loss for one in guesses]}
+        | {"warnings": [list(one.warnings) for one in guesses]}
+        for cells, guesses in found.items()
+    ]
+    return {"study": study.name, "lines": lines, "expected": [verdict(expected, found) for expected in study.expected]}
 
 
 def by_how_much(expected: Expected, found: Mapping[Cells, Sequence[Guessed]]) -> list[float]:

@@ -1,16 +1,16 @@
 """What a reader of tables has to know besides: guarantees, coins, numerics, warnings."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from protocol.channel import TOTAL
 from protocol.decimals import canonical
 from protocol.mechanisms.randomized_response import randomized_response
-from protocol.warned import code_of, spoken, warn
+from protocol.warned import spoken, warn
 from studies.report.bounds import lower_bounds
 from studies.report.view import View
 from studies.tails import tail_index
+from studies.told import told as told_of
 
 _COINS = {
     "addressed": "addressed (a simulation: the coins can be computed by anybody, so they protect nobody)",
@@ -50,13 +50,7 @@ def flips(view: View) -> Iterator[str]:
 
 def told(view: View) -> Iterator[str]:
     """Warnings of the results by code, each with its commonest sentence; those of older results have no code."""
-    found: dict[str, Counter[str]] = {}
-    for warning in (text for texts in view.table["warnings"].to_pylist() for text in texts):
-        found.setdefault(code_of(warning) or warning, Counter())[warning] += 1
-    for _, counts in sorted(found.items()):
-        warning, more = counts.most_common(1)[0][0], ", for instance" if len(counts) > 1 else ""
-        where = f"in {counts.total():,} of {len(view.table):,} estimates{more}"
-        yield f"{spoken(warning).replace(': ', f' {where}: ', 1)}."
+    yield from told_of(view.table["warnings"].to_pylist())
 
 
 def wild(view: View) -> Iterator[str]:

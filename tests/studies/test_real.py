@@ -1,5 +1,6 @@
 """Studies of real files: what is read, what is measured, and that docs/REAL_STUDIES.md says what comes out."""
 
+import json
 import math
 import re
 from decimal import Decimal
@@ -14,6 +15,7 @@ from client.sources.ranking_columns import RankingWanted
 from client.sources.ranking_labels import RankingAs, read_ranking_table
 from protocol.privacy import Unit
 from protocol.trust import Trust
+from protocol.warned import code_of
 from studies.cli import main as cli
 from studies.real.evaluate import Claim, guessed, line, log_loss, request_of, split
 from studies.real.files import read
@@ -164,6 +166,17 @@ def run(folder: Path, text: str, capsys: pytest.CaptureFixture[str]) -> tuple[in
     code = cli(["real", str(folder), "--study", str(path)])
     said = capsys.readouterr()
     return code, said.out, said.err
+
+
+def test_warnings_of_fits_have_codes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(folder, COMPARISONS, capsys)
+    shown = {line.partition("(")[2].partition(")")[0] for line in out.splitlines() if line.startswith("Warning (")}
+    assert cli(["real", str(folder), "--study", str(folder / "mine.toml"), "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    codes = {code_of(text) for one in found["lines"] for texts in one["warnings"] for text in texts}
+    assert codes == shown and codes and None not in codes
+    assert (found["study"], len(found["lines"]), len(found["expected"])) == ("mine", 5, 1)
+    assert len(found["lines"][0]["accuracy"]) == len(found["lines"][0]["log_loss"]) == 3
 
 
 def test_a_study_of_one_s_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

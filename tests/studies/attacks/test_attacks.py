@@ -17,6 +17,7 @@ from protocol.messages import Task
 from protocol.strict import StudyError
 from protocol.study import Cell
 from protocol.trust import Trust
+from protocol.warned import code_of
 from server.collect import Mail, collect
 from server.rounds import play
 from server.tasks import offers
@@ -253,6 +254,8 @@ def test_the_command_writes_tables_and_plots(path: Path, tmp_path: Path, capsys:
     assert main([*command, "attack.fractions=[0, 0.4]"]) == 0
     said = capsys.readouterr().out
     assert "Liars: push 4, labelers" in said and "breakdown" in said
+    codes = {code_of(text) for texts in pq.read_table(tmp_path / RESULTS)["warnings"].to_pylist() for text in texts}
+    assert codes and None not in codes and all(f"Warning ({code}) in " in said for code in codes)
     with (tmp_path / "curves.csv").open(newline="", encoding="utf-8") as file:
         assert len(list(csv.DictReader(file))) == 3 * 6 * 2
     assert all((tmp_path / "figures" / f"{name}_by_liars.png").exists() for name in ("errors", "ranks", "angles"))

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from protocol.failure import RunFailed
+from protocol.warned import code_of
 from studies.cli import main
 from studies.load import Loaded
 from studies.policy.run import RESULTS, run_policies
@@ -89,6 +90,8 @@ def test_the_command(policy_path: Path, whole: Path, tmp_path: Path, capsys: pyt
     assert main(["policy", str(policy_path), "--out", str(out), "--resume"]) == 0
     said = capsys.readouterr().out
     assert "pairs: mostly-best, n = 400" in said and "actions at random lose" in said
+    codes = {code_of(text) for texts in pq.read_table(out / RESULTS)["warnings"].to_pylist() for text in texts}
+    assert codes and None not in codes and all(f"Warning ({code}) in " in said for code in codes)
     assert (out / RESULTS).read_bytes() == (whole / RESULTS).read_bytes()
     assert {path.suffix for path in (out / "figures").iterdir()} == {".png", ".svg"}
     with (out / "losses.csv").open(newline="", encoding="utf-8") as file:
