@@ -6,15 +6,17 @@ rows is turned into columns, so that each loop takes several rows at once, and t
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numpy.typing import NDArray
 
-from client.kernels_turning import SIDE, fetch, turn
 from protocol.compiling import compiler, widening
+from protocol.turning import SIDE, fetcher, turner
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 compiled, wide = compiler(numba.njit), widening(numba.extending.intrinsic, numba.types.void)
+turn, fetch = turner(numba, ir), fetcher(numba, ir)
 
 TILE = 64  # rows: it and the next one fit in a first-level cache
 
@@ -26,9 +28,9 @@ def _columns(rows: Floats, first: int, tile: Floats) -> None:
     width = len(tile)
     for i in range(0, TILE, SIDE):
         for j in range(0, width - SIDE + 1, SIDE):
-            turn(rows, first + i, j, tile, i)
+            turn(rows, first + i, j, tile, j, i)
         if width % SIDE and width > SIDE:  # the last ones, some of them again
-            turn(rows, first + i, width - SIDE, tile, i)
+            turn(rows, first + i, width - SIDE, tile, width - SIDE, i)
     if width < SIDE:
         for i in range(TILE):
             for j in range(width):

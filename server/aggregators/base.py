@@ -1,8 +1,4 @@
-"""What an aggregator is given and what it promises, and the arithmetic that all of them share.
-
-Sums are exactly rounded, as by `math.fsum`, so that a result does not depend on the order of reports where the
-mathematics does not, nor on a machine's linear algebra.
-"""
+"""What an aggregator is given, and what it promises."""
 
 import math
 from collections.abc import Callable
@@ -11,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from server.kernels_reports import add_rows, add_squares, first_beyond
+from protocol.threads import spread
+from server.kernels_reports import first_beyond
 
 Array = NDArray[np.float64]
 
 LARGEST = 2.0**480  # of a report: squares of differences, and sums of them, then stay finite
-_COLUMNS = 250  # sorted at a time, to copy few; of a power of two all rows would share a few places of a cache
+_PART = 1 << 17  # numbers that are looked at at a time
 _ROUNDING = 2.0**-50  # bounds what rounding adds to a sensitivity, a report
 
 
@@ -81,14 +78,22 @@ class Aggregator:
             raise ValueError("expected a sensitivity for a central claim, or a refusal that says why not, got neither")
 
 
-def check_reports(reports: Array) -> None:
-    """Raise ValueError unless reports are float64 of shape (count, d), count, d >= 1, and |value| <= 2^480."""
+def check_shape(reports: Array) -> None:
+    """Raise ValueError unless reports are float64 of shape (count, d), count, d >= 1."""
     if not isinstance(reports, np.ndarray) or reports.dtype != np.float64:
         raise ValueError(f"expected reports in an array of float64, got {getattr(reports, 'dtype', type(reports))}")
     if reports.ndim != 2 or 0 in reports.shape:
         raise ValueError(f"expected reports of shape (count, d) with count, d > 0, got {reports.shape}")
-    bad = first_beyond(np.ascontiguousarray(reports), LARGEST)
-    if bad >= 0:
+
+
+def check_reports(reports: Array) -> None:
+    """Raise ValueError unless reports are float64 of shape (count, d), count, d >= 1, and |value| <= 2^480."""
+    check_shape(reports)
+    held, size = np.ascontiguousarray(reports), max(1, _PART // reports.shape[1])
+    starts = range(0, len(held), size)
+    found = spread(lambda start: first_beyond(held[start : start + size], 0, held.shape[1], LARGEST), starts)
+    bad = next((start + row for start, row in zip(starts, found, strict=True) if row >= 0), None)
+    if bad is not None:
         raise ValueError(f"expected finite reports of at most 2^480, got others in row {bad}: leave such rows out")
 
 
@@ -104,51 +109,6 @@ def by_coordinate(bound: float, count: int, dimension: int) -> Sensitivity:
     """`bound` a coordinate and bound sqrt(d) in l2 norm, each raised past the rounding of an aggregate's arithmetic."""
     raised = bound * (1.0 + count * _ROUNDING)
     return Sensitivity(raised, raised * math.sqrt(dimension) * (1.0 + _ROUNDING))
-
-
-def mean_rows(rows: Array) -> Array:
-    """The mean of rows, each coordinate's sum exactly rounded; shape (d,)."""
-    return weighted_sums(rows, np.ones(len(rows))) / len(rows) + 0.0  # no negative zero
-
-
-def weighted_sums(rows: Array, weights: Array) -> Array:
-    """sum_i w_i x_i, of products that are rounded one by one and whose sum is exactly rounded; shape (d,).
-
-    The kernel's errors are off by less than half of (n + 2) 2^-52 times their sizes. Where that leaves a doubt about
-    the double next to a sum, `math.fsum` sums again.
-    """
-    parts = np.zeros((3, rows.shape[1]))
-    add_rows(np.ascontiguousarray(rows), weights, *parts)
-    sums, errors, sizes = parts
-    doubt = sizes * ((len(rows) + 2) * 2.0**-52)
-    found: Array = sums + (errors - doubt)
-    for j in np.flatnonzero(~(found == sums + (errors + doubt))).tolist():
-        found[j] = math.fsum((rows[:, j] * weights).tolist())
-    return found
-
-
-def middle_mean(rows: Array, trim: int) -> Array:
-    """The mean of each coordinate's values without its `trim` least and `trim` largest, of 2 trim < n; shape (d,)."""
-    tiles = (np.sort(rows[:, first : first + _COLUMNS], axis=0) for first in range(0, rows.shape[1], _COLUMNS))
-    return np.concatenate([mean_rows(tile[trim : len(rows) - trim]) for tile in tiles])
-
-
-def median_rows(rows: Array) -> Array:
-    """The median of each coordinate, of an even number the mean of the middle two; shape (d,)."""
-    return middle_mean(rows, (len(rows) - 1) // 2)
-
-
-def squared_distances(rows: Array, points: Array) -> Array:
-    """||x_i - p_j||^2 by a plain loop over coordinates, shape (rows, points): a pair's bits depend on itself only."""
-    total = np.zeros((len(rows), len(points)))
-    add_squares(np.ascontiguousarray(rows), np.ascontiguousarray(points), total)
-    return total
-
-
-def distances(rows: Array, point: Array) -> Array:
-    """||x_i - p||, shape (rows,)."""
-    found: Array = np.sqrt(squared_distances(point[None, :], rows)[0])
-    return found
 
 
 def minority(count: int) -> float:

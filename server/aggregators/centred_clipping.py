@@ -2,18 +2,8 @@
 
 import numpy as np
 
-from server.aggregators.base import (
-    LARGEST,
-    Array,
-    Options,
-    Sensitivity,
-    check_reports,
-    check_setting,
-    distances,
-    mean_rows,
-    median_rows,
-    minority,
-)
+from server.aggregators.arithmetic import distances, mean_rows, median_rows
+from server.aggregators.base import LARGEST, Array, Options, Sensitivity, check_reports, check_setting, minority
 
 
 def centred_clipping(reports: Array, options: Options) -> Array:

@@ -1,15 +1,7 @@
 """The median of each coordinate: half of the reports may be anything, but one report can move it by the whole range."""
 
-from server.aggregators.base import (
-    Array,
-    Options,
-    Sensitivity,
-    by_coordinate,
-    check_reports,
-    check_setting,
-    median_rows,
-    minority,
-)
+from server.aggregators.arithmetic import median_rows
+from server.aggregators.base import Array, Options, Sensitivity, by_coordinate, check_reports, check_setting, minority
 
 
 def coordinate_median(reports: Array, options: Options) -> Array:

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from server.aggregators.base import Array, Options, check_reports, distances, median_rows, minority, weighted_sums
+from server.aggregators.arithmetic import distances, median_rows, weighted_sums
+from server.aggregators.base import Array, Options, check_reports, minority
 
 _MOST_STEPS = 1000
 _TOLERANCE = 1e-10  # of the median distance: where steps end

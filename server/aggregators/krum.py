@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from server.aggregators.base import Array, Options, check_reports, mean_rows, squared_distances
+from server.aggregators.arithmetic import mean_rows, squared_distances
+from server.aggregators.base import Array, Options, check_reports
 
 Places = NDArray[np.intp]
 

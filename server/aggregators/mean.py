@@ -1,6 +1,7 @@
 """The mean: the most accurate where everybody is honest and nothing is heavy, and at the mercy of one report."""
 
-from server.aggregators.base import Array, Options, Sensitivity, by_coordinate, check_reports, check_setting, mean_rows
+from server.aggregators.arithmetic import mean_rows
+from server.aggregators.base import Array, Options, Sensitivity, by_coordinate, check_reports, check_setting
 
 
 def mean(reports: Array, options: Options) -> Array:

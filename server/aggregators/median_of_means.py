@@ -1,16 +1,13 @@
 """Median of means: the median, coordinate by coordinate, of the means of groups that are fixed before anyone looks."""
 
-import numpy as np
-
+from server.aggregators.arithmetic import median_of_groups
 from server.aggregators.base import (
     Array,
     Options,
     Sensitivity,
     by_coordinate,
-    check_reports,
     check_setting,
-    mean_rows,
-    median_rows,
+    check_shape,
 )
 
 
@@ -35,9 +32,8 @@ def median_of_means(reports: Array, options: Options) -> Array:
     Raises ValueError for reports that are not finite float64 of shape (n, d), and for more groups than reports.
     Source: Tao, Wu, Cheng, Wang 2022, Algorithm 3, with the sum over the group; Minsker 2015.
     """
-    check_reports(reports)
-    groups = runs(len(reports), options.groups)
-    return median_rows(np.array([mean_rows(reports[group.start : group.stop]) for group in groups]))
+    check_shape(reports)
+    return median_of_groups(reports, runs(len(reports), options.groups))
 
 
 def sensitivity(count: int, dimension: int, threshold: float, options: Options) -> Sensitivity:

@@ -1,14 +1,7 @@
 """The trimmed mean: what is left of each coordinate without its t smallest and t largest values."""
 
-from server.aggregators.base import (
-    Array,
-    Options,
-    Sensitivity,
-    by_coordinate,
-    check_reports,
-    check_setting,
-    middle_mean,
-)
+from server.aggregators.arithmetic import middle_mean
+from server.aggregators.base import Array, Options, Sensitivity, by_coordinate, check_reports, check_setting
 
 
 def trimmed_mean(reports: Array, options: Options) -> Array:

@@ -11,7 +11,7 @@ from protocol.messages import Task
 from protocol.record_terms import CLIP, TRUNCATE, Bounded, bounded
 from protocol.strict import StudyError
 from protocol.trust import Trust
-from server.aggregators.base import median_rows
+from server.aggregators.arithmetic import median_rows
 from server.aggregators.median_of_means import runs
 from server.algorithms.aggregates import USUAL_STEPS, clips_around, combined, curator_bound, curator_task
 from server.algorithms.bounds import FAILURE, assumed, central_bound, rounded

@@ -13,7 +13,8 @@ from scipy.special import stdtrit
 
 from protocol.coins import Address, Floats, Stream, Words, normal, uniform, words
 from server.aggregators import AGGREGATORS
-from server.aggregators.base import Options, distances
+from server.aggregators.arithmetic import distances
+from server.aggregators.base import Options
 from studies.attacks.vectors import VECTOR_ATTACKS, Aim
 
 HOLDERS, DIMENSION, REPETITIONS, SEED = 50, 10, 100, 20260  # the seed was chosen before the first look

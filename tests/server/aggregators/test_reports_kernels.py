@@ -6,8 +6,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from server.aggregators.base import LARGEST, Options, mean_rows, middle_mean, squared_distances, weighted_sums
+from server.aggregators.arithmetic import (
+    distances,
+    mean_rows,
+    median_of_groups,
+    median_rows,
+    middle_mean,
+    squared_distances,
+    weighted_sums,
+)
+from server.aggregators.base import LARGEST, Options
 from server.aggregators.krum import krum, krum_scores, multi_krum
+from server.aggregators.median_of_means import runs
 from server.kernels_reports import first_beyond
 
 Array = NDArray[np.float64]
@@ -53,6 +63,37 @@ def test_the_middle_is_what_sorting_leaves(kind: str, count: int, dimension: int
             assert middle_mean(rows, trim).tolist() == [total / len(kept) + 0.0 for total in summed(kept)], trim
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("count", "dimension"), [(1, 3), (64, 9), (65, 70), (700, 1100)])
+def test_medians_are_the_middle_of_all(kind: str, count: int, dimension: int) -> None:
+    """Of rows, and of means of groups: few of them, which are sorted side by side, and many."""
+    rows = reports(kind, count, dimension)
+    assert (
+        median_rows(rows).tolist() == (np.sort(rows, axis=0)[[(count - 1) // 2, count // 2]].sum(axis=0) / 2).tolist()
+    )
+    for groups in sorted({1, min(count, 20), min(count, 33), min(count, 66)}):
+        cut = runs(count, groups)
+        means = np.sort(
+            [[total / len(group) for total in summed(rows[group.start : group.stop])] for group in cut], axis=0
+        )
+        assert median_of_groups(rows, cut).tolist() == ((means[(groups - 1) // 2] + means[groups // 2]) / 2).tolist()
+
+
+@pytest.mark.parametrize(("count", "dimension"), [(1, 3), (16, 8), (37, 21), (300, 700)])
+def test_distances_to_a_point_are_those_to_one_of_many(count: int, dimension: int) -> None:
+    rows, point = reports("heavy", count, dimension), reports("normal", 1, dimension)
+    assert (distances(rows, point[0]) == np.sqrt(squared_distances(point, rows)[0])).all()
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_bits_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch, threads: str) -> None:
+    rows = reports("heavy", 130, 4000)
+    monkeypatch.setattr("protocol.threads.threads", lambda: 3)
+    several = [function(rows).tobytes() for function in (median_rows, mean_rows, lambda held: middle_mean(held, 13))]
+    monkeypatch.setattr("protocol.threads.threads", lambda: int(threads))
+    assert several == [f(rows).tobytes() for f in (median_rows, mean_rows, lambda held: middle_mean(held, 13))]
+
+
 def test_squared_distances_add_coordinate_after_coordinate() -> None:
     rows, points = reports("heavy", 9, 200), reports("normal", 130, 200)
     total = np.zeros((9, 130))
@@ -65,9 +106,10 @@ def test_squared_distances_add_coordinate_after_coordinate() -> None:
 def test_the_first_row_with_a_value_that_is_none() -> None:
     for value in (math.nan, math.inf, -math.inf, 2 * LARGEST):
         rows = reports("normal", 40, 33)
-        assert first_beyond(rows, LARGEST) == -1
+        assert first_beyond(rows, 0, 33, LARGEST) == -1
         rows[17:, 32] = value
-        assert first_beyond(rows, LARGEST) == 17
+        assert first_beyond(rows, 0, 33, LARGEST) == first_beyond(rows, 32, 33, LARGEST) == 17
+        assert first_beyond(rows, 0, 32, LARGEST) == -1
 
 
 @pytest.mark.parametrize("kind", [*KINDS[:5], "far from 0"])

@@ -22,7 +22,8 @@ from protocol.strict import StudyError
 from protocol.study import Cell
 from protocol.trust import Trust
 from server.aggregators import AGGREGATORS, central_refusal
-from server.aggregators.base import Options, mean_rows
+from server.aggregators.arithmetic import mean_rows
+from server.aggregators.base import Options
 from server.mechanisms.composition import exact_epsilon, exact_noise_multiplier
 from server.rounds import play
 from studies.in_process import in_process
