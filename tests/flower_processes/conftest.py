@@ -64,7 +64,7 @@ class Command:
         )
         return self
 
-    def end(self, within: float = 240) -> tuple[int, str]:
+    def end(self, within: float = 480) -> tuple[int, str]:
         """Its exit code and what it said, once it has ended and no process of it is left, nor its Flower home."""
         said = "".join(self.process.communicate(timeout=within))
         assert self.others() == {}, "processes are left"

@@ -51,31 +51,32 @@ def check_transcript(messages: list[bytes], study_path: Path, clients: int) -> N
     assert Counter(arrived) == Counter(room.ask([encode_task(task) for task in tasks]))
 
 
-def test_two_deployments_and_a_simulation_at_once(
+def test_a_deployment_and_a_simulation_at_once(
     command: Commands, small: Path, reference: pa.Table, transcribed: Callable[[Path], list[bytes]], tmp_path: Path
 ) -> None:
     user, said = tmp_path / "user", tmp_path / "said"
     user.mkdir()
     said.mkdir()
-    one = command("--on", "deployment", "--clients", "1", name="one", HOME=str(user))
-    three = command("--on", "deployment", "--clients", "3", "--transcript", str(said), name="three")
+    real = command("--on", "deployment", "--clients", "2", "--transcript", str(said), name="real", HOME=str(user))
     virtual = command("--on", "simulation", "--clients", "3", name="virtual", HOME=str(user))
-    homes = {run.home() for run in (one, three, virtual)}
-    assert len(homes) == 3
-    for run, runtime in ((one, "deployment"), (three, "deployment"), (virtual, "simulation")):
+    homes = {run.home() for run in (real, virtual)}
+    assert len(homes) == 2
+    for run, runtime in ((real, "deployment"), (virtual, "simulation")):
         code, words = run.end()
         assert code == 0, words
         check_results(run.out, reference, runtime)
     assert not any(home.exists() for home in homes)
     assert list(user.iterdir()) == [], "something was written to the user's own folder"
-    check_transcript(transcribed(said), small, 3)
+    check_transcript(transcribed(said), small, 2)
     promised = ["audit", "transcript", str(said), "--coins", "addressed", "--epsilon", "1"]
     assert main([*promised, "--trust", "clear"]) == 0
     assert main([*promised, "--trust", "local"]) == 1, "this study has arms that tell a server more"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("runtime", "clients"), [("simulation", 1), ("simulation", 8), ("deployment", 4)])
+@pytest.mark.parametrize(
+    ("runtime", "clients"), [("simulation", 1), ("simulation", 8), ("deployment", 1), ("deployment", 4)]
+)
 def test_any_number_of_clients(command: Commands, reference: pa.Table, runtime: str, clients: int) -> None:
     run = command("--on", runtime, "--clients", str(clients))
     code, words = run.end()

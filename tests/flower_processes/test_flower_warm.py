@@ -65,7 +65,10 @@ def node(small: Path, tmp_path: Path) -> Iterator[Node]:
     started.wait(lambda found: not found)
 
 
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=str)
+INTERRUPTED = pytest.param(signal.SIGINT, marks=pytest.mark.slow)  # Flower handles it as it does SIGTERM
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, INTERRUPTED, signal.SIGKILL], ids=str)
 def test_an_executor_ends_with_its_node(node: Node, sign: signal.Signals) -> None:
     node.wait(lambda found: len(found) == 1)
     node.process.send_signal(sign)
