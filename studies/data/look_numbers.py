@@ -73,7 +73,9 @@ def findings_of(records: Records, looks: Sequence[NumberLook]) -> Iterator[Findi
             yield found_at(code, records, [place for place, _ in cells], shown, look.wrong[code])
         tail = tail_index(np.asarray(look.values))
         if tail is not None and tail.index < 2:
-            yield Finding("no-mean" if tail.no_mean else "no-variance", len(look.values), (), (f"{look.name}: {tail}",))
+            most = f": --tail below {tail.index - 1:.2f}" if tail.index > 1 else ": no --tail fits"
+            code = "no-mean" if tail.no_mean else "no-variance"
+            yield Finding(code, len(look.values), (), (f"{look.name}: {tail}{most}",))
 
 
 def facts_of(look: NumberLook) -> dict[str, Any]:

@@ -55,3 +55,14 @@ def test_a_spreadsheet_is_told_from_text(tmp_path: Path) -> None:
     )
     (tmp_path / "latin").write_bytes("labeler,item_a,item_b,winner\nr,Käse,y,x\n".encode("cp1252"))
     assert "iconv -f WINDOWS-1252 -t UTF-8" in checked(tmp_path / "latin")["error"]
+
+
+@pytest.mark.parametrize(
+    ("index", "code", "most"), [(1.5, "no-variance", "--tail below 0.5"), (0.6, "no-mean", "no --tail")]
+)
+def test_which_moments_a_tail_has(tmp_path: Path, index: float, code: str, most: str) -> None:
+    """Quantiles of a law of this index: no more than --tail V with 1 + V below it may be assumed."""
+    values = "".join(f"{((place + 0.5) / 2000) ** (-1 / index)!r}\n" for place in range(2000))
+    report = of(tmp_path, f"x\n{values}", "--records")
+    (said,) = (one["examples"][0] for one in report["findings"] if one["code"] == code)
+    assert "x: tail index" in said and most in said
