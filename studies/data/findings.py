@@ -73,6 +73,14 @@ KINDS = {
     "beyond-2^53": Kind(NOTE, _SEEN, "keep the file as it is; do not save it from such a program"),
     "like-nothing": Kind(NOTE, f"names such as NA or None are names; {_SEEN}", ""),
     "read-as-items": Kind(NOTE, "items whose names are words for an answer too are read as items", ""),
+    # what describes items
+    "no-features-file": Kind(ERROR, "the features cannot be read, and were not looked at", "as it says"),
+    "no-features": Kind(
+        ERROR,
+        "items that the file of features does not describe; a guess would be a guess about an item",
+        "add a line for each, spelled alike",
+    ),
+    "features-unused": Kind(NOTE, "items that are described, and that nobody compares here: not used", ""),
     # answers
     "unknown-outcome": Kind(ERROR, "these answers mean nothing that is known", "--winner-coding, or mend them"),
     "ties": Kind(NOTE, "a tie is a value of the label: a fair coin at the labeler decides it", "--ties, --ties-public"),

@@ -38,7 +38,7 @@ def _look_inside(report: Report, records: Records, args: argparse.Namespace) -> 
     if args.records or args.columns is not None:
         _look_at_records(report, records, column_names(args.columns))
     elif holds_rankings(args, records.names):
-        look_at_rankings(report, records, wanted_ranking(args))
+        look_at_rankings(report, records, wanted_ranking(args), args)
     else:
         try:
             look_at_comparisons(report, records, wanted(args), args)

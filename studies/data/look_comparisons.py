@@ -5,24 +5,22 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from client.sources.columns import DROP, NONE, Columns, NoComparison, Wanted, choose
 from client.sources.comparisons import comparisons, different, pairs, whose
-from client.sources.item_features import read_item_features
 from client.sources.loading import read_table
 from client.sources.outcomes import SECOND, TIE, homonyms, meanings
 from client.sources.pair_cells import with_separator
 from client.sources.reading import Records, SourceError, Texts
 from studies.data.findings import MOST_SHOWN, Finding
+from studies.data.look_features import features_of, look_at_features
 from studies.data.look_graph import look_at_graph
 from studies.data.look_labels import Rows, look_at_answers, look_at_repetitions, who_beat_whom
 from studies.data.look_names import found_at, look_at_names, look_at_spellings
 from studies.data.report import Report
-from studies.holder_file import column_names
 
 
 def look_at_comparisons(report: Report, records: Records, wanted: Wanted, args: argparse.Namespace) -> None:
@@ -36,6 +34,8 @@ def look_at_comparisons(report: Report, records: Records, wanted: Wanted, args: 
     _look_at_rows(report, records, columns, sides, owners)
     rows, texts = _rows(records, columns, sides, owners)
     report.counts |= _counts(rows, columns)
+    features = features_of(report, args)
+    look_at_features(report, records, features, _items(rows))
     report.findings += look_at_answers(records, rows, texts)
     report.findings += look_at_repetitions(records, rows)
     if len(rows.places):
@@ -45,7 +45,8 @@ def look_at_comparisons(report: Report, records: Records, wanted: Wanted, args: 
         if found := homonyms(items, columns.coding, columns.sides):
             report.findings.append(Finding("read-as-items", len(found), (), tuple(found[:MOST_SHOWN])))
     if report.usable:
-        _read_whole(report, records, wanted, args)
+        table = read_table(records.path, False, wanted, features=features, records=records)
+        report.counts["labels"] = table.label_count
 
 
 def flags_of(columns: Columns) -> str:
@@ -144,10 +145,10 @@ def _counts(rows: Rows, columns: Columns) -> dict[str, Any]:
     return found
 
 
-def _read_whole(report: Report, records: Records, wanted: Wanted, args: argparse.Namespace) -> None:
-    """Read the table as every other command does. Raises SourceError where that finds what no look did."""
-    features = None
-    if args.features is not None:
-        features = read_item_features(Path(args.features), column_names(args.features_columns))
-    table = read_table(records.path, False, wanted, features=features, records=records)
-    report.counts["labels"] = table.label_count
+def _items(rows: Rows) -> dict[str, int]:
+    """Items that are compared, and the first record of each."""
+    first: dict[str, int] = {}
+    for side in (rows.first, rows.second):
+        for item, place in zip(side, rows.places, strict=True):
+            first[item] = min(place, first.get(item, place))
+    return first

@@ -1,5 +1,6 @@
 """A look at a file of rankings: who ranked what, how many share ranks, and which items hang together."""
 
+import argparse
 from collections import Counter
 from itertools import combinations, pairwise
 
@@ -10,6 +11,7 @@ from client.sources.ranking_labels import ranking_identity
 from client.sources.rankings import BELOW, Ranking, read_rankings
 from client.sources.reading import Records
 from studies.data.findings import Finding
+from studies.data.look_features import features_of, look_at_features
 from studies.data.look_graph import Pairs, look_at_graph
 from studies.data.look_names import found_at, look_at_names, look_at_spellings
 from studies.data.report import Report
@@ -17,7 +19,7 @@ from studies.data.report import Report
 FEW = 12  # items of a ranking that are compared with all others of it; in longer ones neighbours stand for them
 
 
-def look_at_rankings(report: Report, records: Records, wanted: RankingWanted) -> None:
+def look_at_rankings(report: Report, records: Records, wanted: RankingWanted, args: argparse.Namespace) -> None:
     """Look at all of it. Raises SourceError where it can be read no further."""
     columns = choose_ranking(records.path, records.names, wanted)
     report.kind = "rankings"
@@ -35,8 +37,10 @@ def look_at_rankings(report: Report, records: Records, wanted: RankingWanted) ->
         "left out": left,
     }
     _look_at_answers(report, records, rankings)
-    report.findings += look_at_names(records, {item: ranking.place for ranking in rankings for item in ranking.items})
-    report.findings += look_at_names(records, {ranking.owner: ranking.place for ranking in rankings})
+    items = {item: ranking.place for ranking in reversed(rankings) for item in ranking.items}
+    look_at_features(report, records, features_of(report, args), items)
+    report.findings += look_at_names(records, items)
+    report.findings += look_at_names(records, {ranking.owner: ranking.place for ranking in reversed(rankings)})
     report.findings += look_at_graph(*_wins(rankings))
 
 

@@ -126,16 +126,6 @@ def test_wins_pairs_in_cells_and_rows_left_out(tmp_path: Path) -> None:
     assert report["usable"] and found(report)["unnamed-left-out"] == (1, [2])
 
 
-def test_features_of_every_item(tmp_path: Path) -> None:
-    described = tmp_path / "features.csv"
-    described.write_text("item,size\nx,1\n", encoding="utf-8")
-    report = of(tmp_path, HEAD + "r,x,y,x\n", "--features", str(described))
-    assert "expected features of every item, got none of 'y'" in report["error"]
-    described.write_text("item,size\nx,1\ny,\n", encoding="utf-8")
-    report = of(tmp_path, HEAD + "r,x,y,x\n", "--features", str(described))
-    assert "item 'y', column size: expected a finite number, got an empty cell" in report["error"]
-
-
 def test_rankings(tmp_path: Path, shared_data: Path) -> None:
     report = of(tmp_path, "judge,A,B,C\nj,1,2,3\nk,1,1,2\nk,1,2,2\n", "--ranking", "wide")
     assert (report["kind"], report["counts"]["rankings"], report["counts"]["items"]) == ("rankings", 3, 3)
