@@ -13,10 +13,10 @@ from client.labels import Labels
 from client.sources.columns import Columns, Wanted, choose
 from client.sources.comparisons import Comparisons, comparisons, filled, whose
 from client.sources.identities import Identities
-from client.sources.outcomes import MISSING
 from client.sources.item_features import ItemFeatures
-from client.sources.reading import Records, SourceError, read_records
+from client.sources.outcomes import MISSING
 from client.sources.pair_cells import with_separator
+from client.sources.reading import Records, SourceError, read_records
 from client.sources.table import Table, label_identity
 from protocol.study import MOST
 

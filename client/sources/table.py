@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from client.labels import Labels
 from client.sources import Facts, ProblemUnknown
 from client.sources.columns import Columns
-from client.sources.outcomes import TIE, homonyms
 from client.sources.identities import Identities
 from client.sources.outcomes import TIE, homonyms
 from client.sources.ranking_columns import RankingColumns
