@@ -19,13 +19,14 @@ def graph_cumulant(pairs: Pairs, scales: Array, theta: Array) -> tuple[float, Ar
     """
     d, n = theta.size, len(pairs)
     gradient, low, parts, value = np.zeros(d), np.zeros(d), np.empty(n), 0.0
-    z, slope, first, second = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    z, slope, curvature = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    first, second = np.empty(TILE), np.empty(TILE)
     for start in range(0, n, TILE):
         count = min(TILE, n - start)
-        scale, part = scales[start : start + count], parts[start : start + count]
-        value = cumulant_tile(pairs, start, scale, theta, z[:count], slope, part, first, second, value)
+        scale = scales[start : start + count]
+        value = cumulant_tile(pairs, start, count, scale, theta, z, slope, curvature, first, second, value)
         for i in range(count):
-            part[i] /= n
+            parts[start + i] = curvature[i] / n
         add_by_item(pairs, start, count, slope, gradient, low)
     return value / n, (gradient + low) / n, parts
 

@@ -19,10 +19,12 @@ from server.kernels import (
     fill_tile,
     fold,
     indices,
+    lines_of,
     new_tile,
     sum_of_logs,
 )
 from server.kernels_elementary import exp_nonpositive, log_one_plus
+from server.kernels_vector import line_of, write_line
 
 
 @compiled
@@ -51,33 +53,37 @@ def add_cumulant(rows: Array, scales: Array, u: Array, value: float, gradient: A
     for start in range(0, len(rows), TILE):
         count = fill_tile(rows, start, tile)
         scale = scales[start : start + count]
-        fill_index(tile, u, z[:count])
+        fill_index(tile, u, count, z)
         for i in range(scale.size):
             z[i] *= scale[i]
-        logistic_tile(z[:count], scale, slope, curvature, first, second)
+        logistic_tile(z, count, scale, slope, curvature, first, second)
         if scale.size == 0:
             value += sum_of_logs(first, count, 9)
         value += fold(second, count)
-        add_sums(tile, count, slope, first, gradient)
+        add_sums(tile, count, slope, gradient)
         if hessian.size:
-            add_moments(tile, count, curvature, first, second, hessian)
+            add_moments(tile, count, curvature, hessian)
     return value
 
 
 @compiled
-def logistic_tile(z: Array, scale: Array, slope: Array, curvature: Array, first: Array, second: Array) -> None:
-    """Of one tile of rows: sigma(z) - 1/2, sigma'(z) / w, and the parts of w log(2 cosh(z / 2)).
+def logistic_tile(
+    z: Array, count: int, scale: Array, slope: Array, curvature: Array, first: Array, second: Array
+) -> None:
+    """Of `count` rows of a tile: sigma(z) - 1/2, sigma'(z) / w, and the parts of w log(2 cosh(z / 2)).
 
-    That is log(first) + second where `scale` is empty, else second alone.
+    That is log(first) + second where `scale` is empty, else second alone. All but scale (TILE,): lines of lanes are
+    taken whole.
     """
-    for i in range(z.size):
-        size = abs(z[i])
+    for i in range(lines_of(count)):
+        index = line_of(z, i)
+        size = abs(index)
         t = exp_nonpositive(-size)
         s = 1.0 / (1.0 + t)
-        slope[i] = math.copysign(0.5 * (1.0 - t) * s, z[i])
-        curvature[i] = t * s * s
-        first[i] = 1.0 + t
-        second[i] = 0.5 * size
+        write_line(slope, i, math.copysign(0.5 * (1.0 - t) * s, index))
+        write_line(curvature, i, t * s * s)
+        write_line(first, i, 1.0 + t)
+        write_line(second, i, 0.5 * size)
     for i in range(scale.size):
         curvature[i] *= scale[i]
         second[i] = (second[i] + log_one_plus(first[i] - 1.0)) / scale[i]

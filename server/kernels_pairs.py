@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from server.kernels import TILE, Array, compiled, fold, sum_of_logs
 from server.kernels_logistic import logistic_tile
-from server.kernels_randomized import likelihood_tile
+from server.kernels_randomized import halvings_of, likelihood_tile
 
 Pairs = NDArray[np.int32]
 
@@ -27,7 +27,7 @@ def pair_cumulant(pairs: Pairs, scales: Array, theta: Array) -> tuple[float, Arr
     for start in range(0, n, TILE):
         count = min(TILE, n - start)
         scale = scales[start : start + count]
-        value = cumulant_tile(pairs, start, scale, theta, z[:count], slope, curvature, first, second, value)
+        value = cumulant_tile(pairs, start, count, scale, theta, z, slope, curvature, first, second, value)
         add_by_item(pairs, start, count, slope, gradient, low)
         add_pair_moments(pairs, start, curvature[:count], moments)
     return value / n, (gradient + low) / n, moments / n
@@ -37,6 +37,7 @@ def pair_cumulant(pairs: Pairs, scales: Array, theta: Array) -> tuple[float, Arr
 def cumulant_tile(
     pairs: Pairs,
     start: int,
+    count: int,
     scale: Array,
     theta: Array,
     z: Array,
@@ -46,12 +47,12 @@ def cumulant_tile(
     second: Array,
     value: float,
 ) -> float:
-    """Of the rows from `start` on, as many as z holds: the derivatives of each, and `value` with their parts added."""
-    fill_differences(pairs, start, theta, z)
-    logistic_tile(z, scale, slope, curvature, first, second)
+    """Of `count` rows from `start` on: the derivatives of each, and `value` with their parts added."""
+    fill_differences(pairs, start, theta, z[:count])
+    logistic_tile(z, count, scale, slope, curvature, first, second)
     if scale.size == 0:
-        value += sum_of_logs(first, z.size, 9)
-    value += fold(second, z.size)
+        value += sum_of_logs(first, count, 9)
+    value += fold(second, count)
     for i in range(scale.size):
         slope[i] /= scale[i]
         curvature[i] /= scale[i] * scale[i]
@@ -64,13 +65,13 @@ def pair_likelihood(
 ) -> tuple[float, Array, Array]:
     """`server.kernels_randomized.likelihood` of z_i = theta_second - theta_first, with derivatives by item."""
     d, n = theta.size, len(pairs)
-    halvings = 3 if flip > 1e-25 else 0
+    halvings = halvings_of(flip)
     gradient, low, moments, value = np.zeros(d), np.zeros(d), np.zeros((d, d)), 0.0
     z, slope, curvature, first = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
     for start in range(0, n, TILE):
         count = min(TILE, n - start)
         fill_differences(pairs, start, theta, z[:count])
-        likelihood_tile(z[:count], signs[start : start + count], contrast, flip, observed, slope, curvature, first)
+        likelihood_tile(z, signs[start : start + count], contrast, flip, observed, slope, curvature, first)
         value -= sum_of_logs(first, count, halvings)
         add_by_item(pairs, start, count, slope, gradient, low)
         add_pair_moments(pairs, start, curvature[:count], moments)

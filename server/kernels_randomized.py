@@ -12,10 +12,12 @@ from server.kernels import (
     fill_index,
     fill_tile,
     indices,
+    lines_of,
     new_tile,
     sum_of_logs,
 )
 from server.kernels_elementary import exp_nonpositive
+from server.kernels_vector import line_of, where_rising, write_line
 
 
 @compiled
@@ -53,41 +55,54 @@ def add_likelihood(
 
     Rows that come in parts of whole tiles, one after the other, give the bits of all at once.
     """
-    halvings = 3 if flip > 1e-25 else 0  # products of eleven factors q >= flip must not underflow
+    halvings = halvings_of(flip)
     tile, z, slope, curvature = new_tile(u.size), np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    first, second = np.empty(TILE), np.empty(TILE)
+    first = np.empty(TILE)
     for start in range(0, len(rows), TILE):
         count = fill_tile(rows, start, tile)
         sign = signs[start : start + count]
-        fill_index(tile, u, z[:count])
-        likelihood_tile(z[:count], sign, contrast, flip, observed, slope, curvature, first)
+        fill_index(tile, u, count, z)
+        likelihood_tile(z, sign, contrast, flip, observed, slope, curvature, first)
         value -= sum_of_logs(first, count, halvings)
-        add_sums(tile, count, slope, first, gradient)
-        add_moments(tile, count, curvature, first, second, information)
+        add_sums(tile, count, slope, gradient)
+        add_moments(tile, count, curvature, information)
     return value
+
+
+@compiled
+def halvings_of(flip: float) -> int:
+    """How often probabilities q >= flip may be multiplied in pairs: products of 2^k + k must not underflow."""
+    if flip > 1e-8:
+        return 5
+    return 3 if flip > 1e-25 else 0
 
 
 @compiled
 def likelihood_tile(
     z: Array, sign: Array, contrast: float, flip: float, observed: bool, slope: Array, curvature: Array, first: Array
 ) -> None:
-    """Of one tile of rows: the first derivative in z, the expected or `observed` second one, and q in `first`."""
+    """Of one tile's rows, (m,) signs: the first derivative in z, the expected or `observed` second one, q in `first`.
+
+    All but sign (TILE,): lines of lanes are taken whole.
+    """
     keep = flip + contrast
-    for i in range(z.size):
-        toward = sign[i] * z[i]
+    for i in range(sign.size):
+        first[i] = sign[i]
+    for i in range(lines_of(sign.size)):
+        side = line_of(first, i)
+        toward = side * line_of(z, i)
         t = exp_nonpositive(-abs(toward))  # never 1 - sigma or 1 - q, which cancel
         s = 1.0 / (1.0 + t)
         large, small = keep + flip * t, flip + keep * t  # q (1 + t) when the report agrees with z, or not
-        agrees = toward >= 0.0
-        chosen = large if agrees else small
-        scaled = contrast * t * s
-        slope[i] = -sign[i] * (scaled / chosen)
+        chosen = where_rising(toward, large, small)
+        scaled, inverse = contrast * t * s, 1.0 / chosen
+        write_line(slope, i, -side * (scaled * inverse))
         if observed:
-            bend = (keep - flip * t * t) if agrees else (keep * t * t - flip)
-            curvature[i] = (scaled * s / chosen) * (bend / chosen)
+            bend = where_rising(toward, keep - flip * t * t, keep * t * t - flip)
+            write_line(curvature, i, (scaled * s * inverse) * (bend * inverse))
         else:
-            curvature[i] = (scaled / large) * (scaled / small)
-        first[i] = chosen * s
+            write_line(curvature, i, (scaled / large) * (scaled / small))
+        write_line(first, i, chosen * s)
 
 
 @compiled

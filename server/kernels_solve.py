@@ -99,6 +99,16 @@ def inverse(matrix: Array, shift: float) -> tuple[Array, bool]:
 
 
 @compiled
+def leverage(curvature: Array, shift: float, reach: Array) -> float:
+    """(sum_j reach_j sqrt((M^-1)_jj))^2, M = curvature + shift I; infinite where M is not safely positive definite."""
+    inverted, definite = inverse(curvature, shift)
+    root = 0.0
+    for j in range(reach.size):
+        root += reach[j] * math.sqrt(inverted[j, j])
+    return root * root if definite else np.inf
+
+
+@compiled
 def dot(x: Array, y: Array) -> float:
     """Inner product, summed in order."""
     total = 0.0

@@ -24,7 +24,11 @@ _INSTRUCTIONS: dict[Any, str] = {
     operator.truediv: "fdiv",
 }
 _CHOICES: dict[Any, str] = {max: ">", min: "<"}
-_FUNCTIONS: dict[Any, str] = {abs: "llvm.fabs", math.sqrt: "llvm.sqrt"}
+_FUNCTIONS: dict[Any, tuple[str, int]] = {
+    abs: ("llvm.fabs", 1),
+    math.sqrt: ("llvm.sqrt", 1),
+    math.copysign: ("llvm.copysign", 2),
+}
 _extending: Any = numba.extending  # numba says few of its types
 _models: Any = models
 _templates: Any = templates
@@ -70,7 +74,7 @@ def _choice(comparison: str) -> Any:
 
 def _function(name: str) -> Any:
     def lower(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(_VECTOR, [_VECTOR])
+        kind = ir.FunctionType(_VECTOR, [_VECTOR] * len(arguments))
         return builder.call(builder.module.declare_intrinsic(f"{name}.v{WIDTH}f64", (), kind), arguments)
 
     return lower
@@ -88,20 +92,20 @@ for _operation, _name in _INSTRUCTIONS.items():
     _teach(_operation, _arithmetic(_name), Lanes, Lanes)
 for _operation, _name in _CHOICES.items():
     _teach(_operation, _choice(_name), Lanes, Lanes)
-for _operation, _name in _FUNCTIONS.items():
-    _teach(_operation, _function(_name), Lanes)
+for _operation, (_name, _many) in _FUNCTIONS.items():
+    _teach(_operation, _function(_name), *[Lanes] * _many)
 _teach(operator.neg, lambda _context, builder, _signature, arguments: builder.fneg(arguments[0]), Lanes)
 
 
 def _line(context: Any, builder: Any, table: Any, array: Any, line: Any) -> Any:
-    """The address of a line of an array of WIDTH columns, as one of lanes."""
+    """The address of a line of an array, as one of lanes."""
     data = context.make_array(table)(context, builder, array).data
     start = builder.gep(data, [builder.mul(line, context.get_constant(types.intp, WIDTH))])
     return builder.bitcast(start, ir.VectorType(context.get_value_type(table.dtype), WIDTH).as_pointer())
 
 
 def _fits(array: Any, *elements: Any) -> bool:
-    return isinstance(array, types.Array) and array.ndim == 2 and array.layout == "C" and array.dtype in elements
+    return isinstance(array, types.Array) and array.layout == "C" and array.dtype in elements
 
 
 def _read(_typing: Any, array: Any, _number: Any) -> Any:
@@ -126,6 +130,60 @@ def _everywhere(_typing: Any, _number: Any) -> Any:
     return LANES(LANES), lambda _context, _builder, _signature, arguments: arguments[0]
 
 
+def _multiply_add(_typing: Any, _a: Any, _b: Any, _c: Any) -> Any:
+    return LANES(LANES, LANES, LANES), _function("llvm.fma")
+
+
+def _where_rising(_typing: Any, _z: Any, _a: Any, _b: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        z, rising, falling = arguments
+        return builder.select(builder.fcmp_ordered(">=", z, ir.Constant(_VECTOR, [0.0] * WIDTH)), rising, falling)
+
+    return LANES(LANES, LANES, LANES), generate
+
+
+def _turn(_typing: Any, rows: Any, _row: Any, _column: Any, columns: Any, _place: Any) -> Any:
+    def generate(context: Any, builder: Any, given: Any, arguments: Any) -> Any:
+        source, target = (context.make_array(given.args[at])(context, builder, arguments[at]) for at in (0, 3))
+        four = ir.VectorType(ir.DoubleType(), 4)
+
+        def place(array: Any, line: int, first: Any, column: Any) -> Any:
+            width = builder.extract_value(array.shape, 1)
+            start = builder.mul(builder.add(first, context.get_constant(types.intp, line)), width)
+            return builder.bitcast(builder.gep(array.data, [builder.add(start, column)]), four.as_pointer())
+
+        def mixed(a: Any, b: Any, order: list[int]) -> Any:
+            return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), 4), order))
+
+        read = [builder.load(place(source, line, arguments[1], arguments[2]), align=8) for line in range(4)]
+        even, odd = [0, 4, 2, 6], [1, 5, 3, 7]
+        upper = [mixed(read[0], read[1], order) for order in (even, odd)]
+        lower = [mixed(read[2], read[3], order) for order in (even, odd)]
+        for line in range(4):
+            order = [0, 1, 4, 5] if line < 2 else [2, 3, 6, 7]
+            found = mixed(upper[line % 2], lower[line % 2], order)
+            builder.store(found, place(target, line, arguments[2], arguments[4]), align=8)
+        return context.get_dummy_value()
+
+    fits = all(_fits(array, types.float64) and array.ndim == 2 for array in (rows, columns))
+    return (types.void(rows, types.intp, types.intp, columns, types.intp), generate) if fits else None
+
+
+def _total(_typing: Any, _values: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        (values,), width = arguments, WIDTH
+        while width > 1:
+            width //= 2
+            halves = [
+                ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(at, at + width))) for at in (0, width)
+            ]
+            empty = ir.Constant(values.type, ir.Undefined)
+            values = builder.fadd(*(builder.shuffle_vector(values, empty, half) for half in halves))
+        return builder.extract_element(values, ir.Constant(ir.IntType(32), 0))
+
+    return types.float64(LANES), generate
+
+
 def _any_above(_typing: Any, _values: Any, _limit: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         above = builder.bitcast(builder.fcmp_ordered(">", *arguments), ir.IntType(WIDTH))
@@ -135,10 +193,18 @@ def _any_above(_typing: Any, _values: Any, _limit: Any) -> Any:
 
 
 line_of = cast(Callable[[Any, int], Any], _extending.intrinsic(_read))
-"""One line of an array (m, WIDTH) of float64 or uint8, as lanes; nothing checks that the line is there."""
+"""WIDTH numbers of an array of float64 or uint8, from WIDTH times `line` on; nothing checks that they are there."""
 write_line = cast(Callable[[Any, int, Any], None], _extending.intrinsic(_write))
-"""Write lanes to one line of an array (m, WIDTH) of float64; nothing checks that the line is there."""
+"""Write lanes to such a line of an array of float64; nothing checks that it is there."""
 everywhere = cast(Callable[[float], Any], _extending.intrinsic(_everywhere))
 """A number in every lane."""
 any_above = cast(Callable[[Any, float], bool], _extending.intrinsic(_any_above))
 """Whether a lane is greater than a number."""
+total = cast(Callable[[Any], float], _extending.intrinsic(_total))
+"""The sum of all lanes: the first half plus the second, until there is one number."""
+multiply_add = cast(Callable[[Any, Any, Any], Any], _extending.intrinsic(_multiply_add))
+"""a b + c, rounded once, of lanes; numbers are cast. The IEEE operation: the same bits where a processor lacks it."""
+turn_square = cast(Callable[[Any, int, int, Any, int], None], _extending.intrinsic(_turn))
+"""Write four rows and columns of `rows`, from a row and a column on, as columns, from a place on; none is checked."""
+where_rising = cast(Callable[[Any, Any, Any], Any], _extending.intrinsic(_where_rising))
+"""Of three lanes z, a, b: a where z >= 0, else b."""

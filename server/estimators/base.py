@@ -144,7 +144,9 @@ def _check_array(name: str, values: NDArray[np.generic], dtype: type[np.generic]
         raise ValueError(
             f"expected {name} of {dtype.__name__} and shape {shape}, got {values.dtype} and {values.shape}"
         )
-    if not np.isfinite(values).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()  # not finite where a value is not; of finite ones it may overflow
+    if not (np.isfinite(total) or np.isfinite(values).all()):
         raise ValueError(f"expected finite {name}, got NaN or inf")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from server.kernels import Array
-from server.kernels_solve import ball_step, inverse, norm
+from server.kernels_solve import ball_step, leverage, norm
 
 # (value, gradient, positive semi-definite curvature) at u
 Objective = Callable[[Array], tuple[float, Array, Array]]
@@ -73,13 +73,15 @@ def descend(
     value, gradient, curvature = objective(u)
     for iteration in range(1, limit + 1):
         target, shift, decrement, exists = ball_step(curvature, gradient, u, bound)
-        leverage = _leverage(curvature, shift, reach, drift, u)
-        trust = 4.0 * leverage * (max(decrement, 0.0) + GRADIENT_ROUNDING**2 * leverage)
+        furthest = leverage(curvature, shift, reach)
+        if drift is not None:  # a trusted step moves an index by at most 1/2
+            furthest *= drift(float(reach @ np.abs(u)) + 0.5) ** 2
+        trust = 4.0 * furthest * (max(decrement, 0.0) + GRADIENT_ROUNDING**2 * furthest)
         remains = decrement * trust if exact else decrement
         if fresh and exists and trust <= 1.0 and remains <= tolerance:
             return Minimum(target, curvature, on_boundary(target, bound), iteration, remains, converged=True)
         idle = idle + 1 if decrement <= _NOTHING else 0
-        if not exists or idle > _PATIENCE or (math.isinf(bound) and GRADIENT_ROUNDING * leverage > 1.0):
+        if not exists or idle > _PATIENCE or (math.isinf(bound) and GRADIENT_ROUNDING * furthest > 1.0):
             break
         fresh = slope is None or not (fresh and _CHORD[0] < decrement <= _CHORD[1])
         look = objective if slope is None or fresh else _held(slope, curvature)
@@ -116,14 +118,6 @@ def line_search(
         step *= 0.5
         trial, gradient, curvature = objective(u + step * direction)
     return step, trial, gradient, curvature
-
-
-def _leverage(curvature: Array, shift: float, reach: Array, drift: Callable[[float], float] | None, u: Array) -> float:
-    inverted, definite = inverse(curvature, shift)
-    root = float(reach @ np.sqrt(inverted.diagonal()))
-    if drift is not None:  # a trusted step moves an index by at most 1/2
-        root *= drift(float(reach @ np.abs(u)) + 0.5)
-    return root * root if definite else math.inf
 
 
 def on_boundary(u: Array, bound: float) -> bool:

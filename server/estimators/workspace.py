@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.coins import Address
+from protocol.terms import TIE
 from server.estimators.base import Evidence, wins
 from server.estimators.features import Features, PairFeatures, Passes
 from server.estimators.graph_newton import graph_minimum
@@ -155,11 +156,20 @@ class Workspace(Reports):
             raise ValueError("expected evidence with reported labels, got a central sum: use mle")
         if self.evidence.weights is not None:
             raise ValueError("expected labels without clipping weights, got weights: they belong to a central sum")
-        return 2.0 * wins(self.evidence.symbols) - 1.0
+        signs = self.evidence.symbols.astype(np.float64)
+        signs *= 2.0
+        signs -= 1.0
+        signs[self.evidence.symbols == TIE] = 0.0
+        return signs
+
+    @cached_property
+    def tied(self) -> bool:
+        """Whether a report is a clear tie; raises what `signs` raises."""
+        return not self.signs.all()
 
     def likelihood(self, observed: bool, u: Array) -> tuple[float, Array, Array]:
         """Of all reports at once."""
-        if not self.signs.all():
+        if self.tied:
             raise ValueError("expected reports without ties, got clear ones: use mle")
         return self.features.likelihood(self.signs, self.contrast, self.flip, observed, u)
 
@@ -175,7 +185,7 @@ class Workspace(Reports):
 
     def chances(self, u: Array) -> Array:
         """flip + contrast sigma(u . v_i)."""
-        if not self.signs.all():
+        if self.tied:
             raise ValueError('expected reports without ties for interval = "bootstrap", got clear ones: use "wald"')
         return chances(np.ascontiguousarray(self.evidence.rows), self.contrast, self.flip, u)
 
@@ -248,6 +258,8 @@ def penalised(features: Passes, mean: Array, ridge: float) -> Objective:
 
     def objective(u: Array) -> tuple[float, Array, Array]:
         value, gradient, hessian = features.cumulant(u)
+        if ridge == 0.0:
+            return value - dot(mean, u), gradient - mean, hessian
         value += 0.5 * ridge * dot(u, u) - dot(mean, u)
         return value, gradient - mean + ridge * u, hessian + ridge * identity
 

@@ -16,7 +16,7 @@ from server.kernels_randomized import likelihood
 from server.kernels_solve import inverse, minimise_on_ball, norm, project_on_ball
 
 NO_SCALES = np.empty(0)
-SIZES = [(1, 1), (2, 3), (7, 4), (255, 4), (256, 1), (257, 4), (1025, 7)]  # a tile holds 256 rows
+SIZES = [(1, 1), (2, 3), (7, 4), (255, 4), (256, 1), (257, 4), (1025, 7), (300, 10), (21, 13)]  # a tile holds 256 rows
 
 
 def channel(epsilon: float) -> tuple[float, float]:

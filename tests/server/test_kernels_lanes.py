@@ -1,6 +1,7 @@
 """Several arms in one pass have the bits of each on its own."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,7 +10,17 @@ from server.kernels import Array, compiled
 from server.kernels_descent import descend
 from server.kernels_elementary import logistic
 from server.kernels_lanes import descend_lanes
-from server.kernels_vector import WIDTH, any_above, everywhere, line_of, write_line
+from server.kernels_vector import (
+    WIDTH,
+    any_above,
+    everywhere,
+    line_of,
+    multiply_add,
+    total,
+    turn_square,
+    where_rising,
+    write_line,
+)
 
 
 @pytest.mark.parametrize("bound", [math.inf, 0.7, 0.05])
@@ -64,6 +75,49 @@ def test_an_operation_of_lanes_is_that_of_each_number() -> None:
         np.testing.assert_array_equal(found, [*sums, np.sqrt(abs(x)), alone, np.full(WIDTH, number)])
         assert np.signbit(found[6]).all()
         assert _lanes_of(np.minimum(values, number), number, found) == 0
+
+
+@compiled
+def _sums_of(values: Array, found: Array) -> float:
+    """What sums over rows are made of, on three lines of values; a line of `found` each, and the sum of the first."""
+    x, y, z = line_of(values, 0), line_of(values, 1), line_of(values, 2)
+    write_line(found, 0, multiply_add(x, y, z))
+    write_line(found, 1, multiply_add(0.1, y, z))
+    write_line(found, 2, where_rising(x, y, 1.0))
+    write_line(found, 3, math.copysign(y, x))
+    return total(x)
+
+
+def _rounded_once(a: float, b: float, c: float) -> float:
+    return float(Fraction(a) * Fraction(b) + Fraction(c))
+
+
+def test_products_are_added_with_one_rounding_and_lanes_by_halves() -> None:
+    values, found = np.random.default_rng(8).normal(size=(3, WIDTH)), np.empty((4, WIDTH))
+    values[2] = -values[0] * values[1]  # what rounding took
+    values[0, :2] = 0.0, -0.0
+    halves = values[0]
+    while halves.size > 1:
+        halves = halves[: halves.size // 2] + halves[halves.size // 2 :]
+    assert _sums_of(values, found) == halves[0]
+    x, y, z = values
+    np.testing.assert_array_equal(found[0], [_rounded_once(*three) for three in zip(x, y, z, strict=True)])
+    np.testing.assert_array_equal(found[1], [_rounded_once(0.1, b, c) for b, c in zip(y, z, strict=True)])
+    np.testing.assert_array_equal(found[2], np.where(x >= 0, y, 1.0))
+    np.testing.assert_array_equal(found[3], np.copysign(y, x))
+
+
+@compiled
+def _turned(rows: Array, columns: Array) -> None:
+    turn_square(rows, 2, 3, columns, 5)
+
+
+def test_a_square_is_turned_where_it_lies() -> None:
+    rows, columns = np.arange(63.0).reshape(7, 9), np.zeros((8, 16))
+    _turned(rows, columns)
+    expected = np.zeros((8, 16))
+    expected[3:7, 5:9] = rows[2:6, 3:7].T
+    np.testing.assert_array_equal(columns, expected)
 
 
 def test_the_logistic_function_is_right_to_its_last_places() -> None:
