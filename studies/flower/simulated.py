@@ -12,6 +12,7 @@ from flwr.serverapp import Grid, ServerApp
 from deploy.processes import QUIET
 
 SHORTLY = 0.1  # seconds between two looks for replies
+PATIENCE = 300.0  # seconds until everything is there: an engine that breaks down tells its app nothing
 
 
 def by_flower(n: int) -> Callable[[], float]:
@@ -21,17 +22,22 @@ def by_flower(n: int) -> Callable[[], float]:
 
 
 def _round(n: int) -> float:
-    server, client, seconds = ServerApp(), ClientApp(), list[float]()
+    server, client, seconds, started = ServerApp(), ClientApp(), list[float](), time.perf_counter()
 
     @client.query()
     def answered(message: Message, context: Context) -> Message:
         answer = int(context.node_config["partition-id"]) % 2
         return Message(RecordDict({"answer": MetricRecord({"answer": answer})}), reply_to=message)
 
+    def patience() -> None:
+        time.sleep(SHORTLY)
+        if time.perf_counter() > started + PATIENCE:
+            raise TimeoutError(f"expected answers of {n} nodes within {PATIENCE:g} seconds")
+
     @server.main()
     def main(grid: Grid, context: Context) -> None:
         while len(nodes := list(grid.get_node_ids())) < n:
-            time.sleep(SHORTLY)
+            patience()
         content = RecordDict({"task": ConfigRecord({"epsilon": 1.0})})
 
         def exchange() -> None:  # `Grid.send_and_receive` looks for replies every 3 seconds
@@ -40,7 +46,7 @@ def _round(n: int) -> float:
                 came = list(grid.pull_messages(waiting))
                 assert all(reply.has_content() for reply in came), "a node did not answer"
                 waiting -= {reply.metadata.reply_to_message_id for reply in came}
-                time.sleep(SHORTLY)
+                patience()
 
         exchange()  # workers of Ray import what they need
         begun = time.perf_counter()
