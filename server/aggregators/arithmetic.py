@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from protocol.threads import spread
+from protocol.turning import SIDE
 from server.aggregators.base import LARGEST, Array, check_reports
 from server.kernels_reports import (
     add_along,
@@ -24,6 +25,7 @@ from server.kernels_vector import WIDTH
 
 _MOST = 1 << 16  # numbers that are dealt with at a time, so that they stay in a second-level cache
 _SUMMED = 1024  # columns at least whose sums are added up while all rows go by
+_PARTS = 16  # of that size, that a thread deals with in the same memory
 _FEW = 64  # numbers up to which columns are sorted side by side
 
 
@@ -71,24 +73,21 @@ def median_of_groups(rows: Array, groups: list[range]) -> Array:
 
 def middle_mean(rows: Array, trim: int) -> Array:
     """The mean of each coordinate's values without its `trim` least and `trim` largest, of 2 trim < n; shape (d,)."""
-    held = np.ascontiguousarray(rows)
+    count, end = len(rows), len(rows) - trim
 
-    def means(first: int, last: int) -> Array:
-        columns, parts, end = _taken(held, first, last), np.zeros((3, last - first)), len(rows) - trim
-        columns[:, : len(rows)].sort(axis=1)
+    def means(columns: Array) -> Array:
+        parts = np.zeros((3, len(columns)))
+        columns[:, :count].sort(axis=1)
         add_along(columns, trim, end, *parts)
         sums = _rounded(parts, lambda j: columns[j, trim:end].tolist())
         return np.asarray(sums / (end - trim) + 0.0)
 
-    return _by_columns(held, max(1, _MOST // len(rows)), means)
+    return _by_taken(np.ascontiguousarray(rows), means)
 
 
 def median_rows(rows: Array) -> Array:
     """The median of each coordinate, of an even number the mean of the middle two; shape (d,)."""
-    held = np.ascontiguousarray(rows)
-    return _by_columns(
-        held, max(1, _MOST // len(rows)), lambda first, last: _median(_taken(held, first, last)[:, : len(rows)])
-    )
+    return _by_taken(np.ascontiguousarray(rows), lambda columns: _median(columns[:, : len(rows)]))
 
 
 def squared_distances(rows: Array, points: Array) -> Array:
@@ -117,12 +116,20 @@ def _by_columns(rows: Array, most: int, found: Callable[[int, int], Array]) -> A
     return np.concatenate(parts)
 
 
-def _taken(rows: Array, first: int, last: int) -> Array:
-    """Columns first, ..., last - 1, each at the start of a line of its own, which is longer."""
+def _by_taken(rows: Array, found: Callable[[Array], Array]) -> Array:
+    """found(columns) of all columns, some at a time, each at the start of a line of its own, which is longer."""
     lanes = (len(rows) // WIDTH + 1) | 1  # an odd number, or columns were in each other's place in the cache
-    columns = np.empty((last - first, lanes * WIDTH))
-    take_columns(rows, first, columns)
-    return columns
+    size = max(1, _MOST // len(rows) // SIDE) * SIDE
+
+    def some(first: int, last: int) -> Array:
+        values, room = np.empty(last - first), np.empty((min(size, last - first), lanes * WIDTH))
+        for start in range(first, last, size):
+            columns = room[: last - start]
+            take_columns(rows, start, columns)
+            values[start - first : start - first + size] = found(columns)
+        return values
+
+    return _by_columns(rows, _PARTS * size, some)
 
 
 def _median(columns: Array) -> Array:
