@@ -83,6 +83,7 @@ def read_node(path: Path, labels: Path | None = None, ledger: Path | None = None
                   kind = "table", file = PATH, public = false, items = PATH, features = PATH, features_columns = [NAME]
                   labeler = NAME, item_a = NAME, item_b = NAME, winner = NAME, loser = NAME, row = NAME, questions = [],
                   pair = NAME (both items in one cell), wins = [NAME, NAME] (counts), unnamed = "drop-public",
+                  prompt = NAME (items are answers to it),
                   coding = "names" | "sides" | "1/0/-1" (FIRST/TIE/SECOND) | "1/0" (FIRST/SECOND): what winner holds
                   or of rankings: ranking = "long" | "wide" | "best-worst", ranking_as = "top" | "pair" | "pairs:M",
                   item_columns = [NAME], rank = NAME, best = NAME, worst = NAME, unranked = "absent" | "last"

@@ -80,6 +80,7 @@ COMMANDS = (
     (("node",), "studies.flower.node_command", "start a labeler's node of a federation"),
     (("data", "check"), "studies.data.check", "what is awkward about a file, before anything is run"),
     (("data", "split"), "studies.data.split", "split a file over the nodes of a federation"),
+    (("data", "embed"), "studies.text.command", "vectors of the texts of a file"),
     (("plan",), "studies.plan", "how many labels a target error needs, and what privacy costs"),
     (("account",), "studies.account", "what a study's claims cost, by every way of counting"),
     (("audit",), "studies.audit", "look for a lie: what epsilon is at least, for whatever claims one"),

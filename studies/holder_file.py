@@ -11,7 +11,9 @@ from studies.terminal import printable
 
 if TYPE_CHECKING:  # a command's --help need not wait for numpy
     from client.sources.columns import Wanted
+    from client.sources.item_features import ItemFeatures
     from client.sources.ranking_columns import RankingWanted
+    from client.sources.reading import Records
     from client.sources.table import Table
 
 FORMATS = """\
@@ -30,7 +32,7 @@ says what is awkward about a file, and runs nothing."""
 MOST_ALIKE = 3  # groups of names that are shown
 COLUMN_FLAGS = (
     *("labeler", "item_a", "item_b", "pair", "pair_separator", "winner", "winner_coding", "wins", "loser"),
-    *("question", "unnamed", "features", "features_columns"),
+    *("question", "unnamed", "prompt", "features", "features_columns", "embed"),
 )
 
 
@@ -54,14 +56,21 @@ def add_column_arguments(parser: argparse.ArgumentParser, features: bool = True)
     left_out = "rows without one of their items: refuse (default), or drop-public where it is no secret which they are"
     group.add_argument("--unnamed", metavar="WHAT", help=left_out)
     if not features:
-        parser.set_defaults(features=None, features_columns=None)
+        parser.set_defaults(prompt=None, features=None, features_columns=None)
         return
+    group.add_argument("--prompt", metavar="NAME", help="items are answers to what this column says")
     group.add_argument(
         "--features", metavar="FILE", help="numbers that describe the items, public: a table with id, or .npz"
     )
     group.add_argument(
         "--features-columns", metavar="NAMES", help="which of their columns to use, NAME or NAME,NAME (all)"
     )
+
+
+def add_embed_argument(parser: argparse.ArgumentParser) -> None:
+    """The flag that describes items by their own texts."""
+    said = "items are texts: describe each by K numbers that the model of halftruth data embed makes of it, public (64)"
+    parser.add_argument("--embed", metavar="K", nargs="?", const="", help=said)
 
 
 RANKINGS = """\
@@ -95,6 +104,7 @@ def wanted(args: argparse.Namespace) -> "Wanted":
     named = (args.labeler, args.item_a, args.item_b, args.winner, args.loser)
     between = "\t" if args.pair_separator == "tab" else args.pair_separator
     told = {"coding": args.winner_coding, "both": args.pair, "between": between, "unnamed": args.unnamed}
+    told["prompt"] = args.prompt
     return Wanted(*named, questions, wins=column_names(args.wins), **told)
 
 
@@ -103,7 +113,10 @@ def wanted_ranking(args: argparse.Namespace) -> "RankingWanted":
     from client.sources.columns import NONE
     from client.sources.ranking_columns import RankingWanted
 
-    of_pairs = ("item_a", "item_b", "pair", "pair_separator", "winner", "winner_coding", "wins", "loser", "unnamed")
+    of_pairs = (
+        *("item_a", "item_b", "pair", "pair_separator", "winner", "winner_coding", "wins", "loser", "unnamed"),
+        "prompt",
+    )
     if any(getattr(args, name) is not None for name in of_pairs):
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in of_pairs)
         raise StudyError(f"{flags}: a file of rankings has none of them")
@@ -125,7 +138,6 @@ def holds_rankings(args: argparse.Namespace, names: tuple[str, ...]) -> bool:
 def read_file(args: argparse.Namespace) -> "Table":
     """Read FILE as the flags say. Raises StudyError for a file that does not read, naming the place."""
     from client.sources.columns import NoComparison
-    from client.sources.item_features import read_item_features
     from client.sources.loading import read_table
     from client.sources.ranking_labels import RankingAs, read_ranking_table
     from client.sources.reading import SourceError, read_records
@@ -133,14 +145,9 @@ def read_file(args: argparse.Namespace) -> "Table":
     path = Path(args.file)
     if not path.is_file():
         raise StudyError(f"{path}: expected a file of comparisons, {instead(path)}")
-    chosen = column_names(args.features_columns)
-    if chosen is not None and args.features is None:
-        raise StudyError("--features-columns: expected --features with it")
-    if args.features is not None and not Path(args.features).is_file():
-        raise StudyError(f"--features: {args.features}: expected a file, {instead(Path(args.features))}")
     try:
-        features = None if args.features is None else read_item_features(Path(args.features), chosen)
         records = read_records(path)
+        features = described(args, records)
         if holds_rankings(args, records.names):
             asked = RankingAs.parse(args.ranking_as or "top")
             return read_ranking_table(path, args.public_data, wanted_ranking(args), asked, features, records)
@@ -150,6 +157,26 @@ def read_file(args: argparse.Namespace) -> "Table":
         raise StudyError(printable(f"{error}{hint}")) from None
     except SourceError as error:
         raise StudyError(printable(str(error))) from None
+
+
+def described(args: argparse.Namespace, records: "Records") -> "ItemFeatures | None":
+    """What describes the items of a file, as the flags say. Raises StudyError, SourceError."""
+    from client.sources.item_features import read_item_features
+
+    if getattr(args, "embed", None) is not None:  # not every command reads texts
+        if args.features is not None:
+            raise StudyError("--embed: makes features of the items' texts: leave it out, or --features")
+        from studies.text.command import features_of
+
+        return features_of(args, records)
+    chosen = column_names(args.features_columns)
+    if chosen is not None and args.features is None:
+        raise StudyError("--features-columns: expected --features with it")
+    if args.features is None:
+        return None
+    if not Path(args.features).is_file():
+        raise StudyError(f"--features: {args.features}: expected a file, {instead(Path(args.features))}")
+    return read_item_features(Path(args.features), chosen)
 
 
 def instead(path: Path) -> str:

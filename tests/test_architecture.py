@@ -181,7 +181,7 @@ def test_the_protocol_stands_on_few_packages() -> None:
         ("flwr", r"(client|server)/app\.py|(deploy(/flower_private)?|studies/flower)/\w+\.py"),
         ("ray", r"(deploy(/flower_private)?|studies/flower)/\w+\.py"),
         ("numba", r"client/kernels(_gradients)?\.py|(server|studies)/.*"),
-        ("sqlite3", r"(client|server)/.*"),
+        ("sqlite3", r"(client|server)/.*|studies/text/cache\.py"),
         ("pyarrow", r"client/sources/parquet\.py|studies/.*"),
         ("pickle", r"$"),
     ],

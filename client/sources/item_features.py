@@ -1,4 +1,7 @@
-"""Items described by public numbers: rewards are then linear in them, r(item) = theta . phi(item)."""
+"""Items described by public numbers: rewards are then linear in them, r(item) = theta . phi(item).
+
+Files join by name. Where one has a column of prompts, each line describes an answer to a prompt.
+"""
 
 import math
 import zipfile
@@ -6,48 +9,61 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from client.sources.reading import Records, SourceError, name_of, read_records
+from client.sources.parquet import Parquet
+from client.sources.prompts import answer_to
+from client.sources.reading import EMPTY, Records, SourceError, name_of, read_records
 
 IDS = ("id", "item", "item_id", "name", "model")
+TEXTS = ("text", "answer", "response", "completion", "output")  # where no column is one of `IDS`
+PROMPTS = ("prompt", "prompts")
+ITEMS = ("items", *IDS, *TEXTS)  # how arrays of names are called
+VALUES = ("features", "vectors", "embeddings", "embedding", "emb")  # and those of numbers
 ZIP = b"PK\x03\x04"
+MOST_NAMED = 3  # of items that nothing describes
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class ItemFeatures:
-    """phi: float64 (items, columns), one row for each of `items`."""
+    """phi: float64 (items, columns), one row for each of `items`.
+
+    `prompt`: the column of prompts, where items are answers to them (`client.sources.prompts:answer_to`).
+    """
 
     path: Path
     items: tuple[str, ...]
     columns: tuple[str, ...]
-    values: NDArray[np.float64] = field(repr=False)
+    values: Floats = field(repr=False)
+    prompt: str | None = None
 
-    def of(self, names: Sequence[str]) -> NDArray[np.float64]:
-        """Rows of the items `names`, in their order. Raises SourceError for one that is not described."""
+    def of(self, names: Sequence[str]) -> Floats:
+        """Rows of the items `names`, in their order. Raises SourceError that names some of those not described."""
         number = {item: index for index, item in enumerate(self.items)}
-        for name in names:
-            if name not in number:
-                raise SourceError(f"{self.path}: expected features of every item, got none of {name!r}")
+        missing = [name for name in dict.fromkeys(names) if name not in number]
+        if missing:
+            shown = ", ".join(map(repr, missing[:MOST_NAMED]))
+            more = f" and {len(missing) - MOST_NAMED:,} more of {len(names):,}" if len(missing) > MOST_NAMED else ""
+            raise SourceError(f"{self.path}: expected features of every item, got none of {shown}{more}")
         return self.values[[number[name] for name in names]]
 
 
 def read_item_features(path: Path, columns: Sequence[str] | None = None) -> ItemFeatures:
-    """Read features from a table with a column of ids (`id`, `item`, ...), all others being numbers, or from an .npz
-    with `items` (n,) and `features` (n, p). `columns` chooses columns, by name or in an .npz by number.
+    """Read features from a table or an .npz file. `columns` chooses columns by name; of vectors, by number.
 
+    A table has a column of ids (`IDS`, else `TEXTS`), perhaps one of prompts, and all others are numbers; or, of
+    Parquet, one other, which holds lists of numbers. An .npz has an array of names (n,), perhaps one of prompts, and
+    one of numbers (n, p): `ITEMS`, `PROMPTS`, `VALUES`.
     Raises SourceError, naming item and column, for a cell that is empty or no finite number: a guessed value would be
     a guess about an item.
     """
     with path.open("rb") as file:
         packed = file.read(len(ZIP)) == ZIP
-    found = _archive(path) if packed else _table(read_records(path), columns)
-    if packed and columns is not None:
-        places = _places(found, columns)
-        chosen = tuple(found.columns[place] for place in places)
-        found = ItemFeatures(path, found.items, chosen, found.values[:, places])
+    found = _archive(path, columns) if packed else _table(read_records(path), columns)
     if len(set(found.items)) != len(found.items):
         raise SourceError(f"{path}: expected every item once, got {_repeated(found.items)!r} again")
     bad = np.argwhere(~np.isfinite(found.values))
@@ -58,53 +74,105 @@ def read_item_features(path: Path, columns: Sequence[str] | None = None) -> Item
 
 
 def _table(records: Records, columns: Sequence[str] | None) -> ItemFeatures:
-    ids = [name for name in records.names if name.lower() in IDS]
-    if len(ids) != 1:
-        raise SourceError(f"{records.path}, header: expected one column of ids out of {', '.join(IDS)}, got {ids}")
-    chosen = [name for name in records.names if name != ids[0]] if columns is None else list(columns)
-    for name in chosen:
+    item, prompt = _keys(records)
+    others = [name for name in records.names if name not in (item, prompt)]
+    form = records.format
+    lists = form.lists() if isinstance(form, Parquet) else []
+    if isinstance(form, Parquet) and others == lists and len(lists) == 1:
+        values, names = _chosen(records.path, form.vectors(lists[0]), columns)
+    else:
+        names = tuple(others if columns is None else columns)
+        if both := [name for name in names if name in lists]:
+            raise SourceError(
+                f"{records.path}, field {both[0]}: expected one column of lists and names beside it, got {others}"
+            )
+        values = _numbers(records, item, names)
+    if not values.size:
+        raise SourceError(f"{records.path}: expected at least one item and one column of numbers, got {values.shape}")
+    return ItemFeatures(records.path, _names(records, item, prompt), names, values, prompt)
+
+
+def _numbers(records: Records, item: str, names: Sequence[str]) -> Floats:
+    """Columns of numbers, (records, columns). Raises SourceError that names the item."""
+    for name in names:
         if records.names.count(name) != 1:
             known = ", ".join(records.names)
             raise SourceError(f"{records.path}, header: expected one column {name!r}, got the columns {known}")
-    items = []
-    records.load((ids[0], *chosen))
-    for index, item in enumerate(records.column(ids[0])):
-        if item is None:
-            raise SourceError(f"{records.where(index)}, field {ids[0]}: expected a name, got an empty field")
-        items.append(item)
-    values = np.empty((len(items), len(chosen)))
-    for place, name in enumerate(chosen):
-        values[:, place] = [_number(records.path, items[i], name, text) for i, text in enumerate(records.column(name))]
-    if not values.size:
-        raise SourceError(f"{records.path}: expected at least one item and one column of numbers, got {values.shape}")
-    return ItemFeatures(records.path, tuple(items), tuple(chosen), values)
+    items = records.column(item)
+    records.load(names, numeric=True)
+    values = np.empty((len(records), len(names)))
+    for place, name in enumerate(names):
+        cells = records.column(name, numeric=True)
+        values[:, place] = [_number(records.path, items[i] or "", name, text) for i, text in enumerate(cells)]
+    return values
 
 
-def _archive(path: Path) -> ItemFeatures:
+def _keys(records: Records) -> tuple[str, str | None]:
+    """The column that names items, and that of prompts, None where there is none."""
+    found = [[name for name in records.names if name.lower() in known] for known in (IDS, TEXTS, PROMPTS)]
+    ids, prompts = found[0] or found[1], found[2]
+    if len(ids) != 1 or len(prompts) > 1:
+        known = ", ".join((*IDS, *TEXTS))
+        raise SourceError(
+            f"{records.path}, header: expected one column of ids out of {known}, and at most one of prompts, got "
+            f"{[*ids, *prompts]}"
+        )
+    return ids[0], prompts[0] if prompts else None
+
+
+def _names(records: Records, item: str, prompt: str | None) -> tuple[str, ...]:
+    records.load([item, *([] if prompt is None else [prompt])], texts=(item,))
+    names = []
+    for index, name in enumerate(records.column(item, text=True)):
+        if name is None:
+            raise SourceError(f"{records.where(index)}, field {item}: expected a name, got an empty field")
+        names.append(name)
+    return tuple(names if prompt is None else map(answer_to, names, records.column(prompt)))
+
+
+def _archive(path: Path, columns: Sequence[str] | None) -> ItemFeatures:
     try:
         with np.load(path, allow_pickle=False) as stored:
             found = {name: stored[name] for name in stored.files}
     except (ValueError, OSError, zipfile.BadZipFile) as error:
         raise SourceError(f"{path}: expected an .npz file of plain arrays, got another ({error})") from None
-    if not {"items", "features"} <= set(found):
+    item, prompt, numbers = (
+        next((name for name in known if name in found), None) for known in (ITEMS, PROMPTS, VALUES)
+    )
+    if item is None or numbers is None:
         raise SourceError(f"{path}: expected arrays 'items' and 'features', got {', '.join(sorted(found))}")
-    items, values = found["items"], found["features"]
-    if items.ndim != 1 or items.dtype.kind not in "UT" or values.ndim != 2 or values.dtype.kind not in "fiu":
-        raise SourceError(f"{path}: expected names (n,) and real numbers (n, p), got {items.dtype} and {values.dtype}")
-    if len(items) != len(values) or not values.size:
-        raise SourceError(f"{path}: expected as many names as rows of features, got {items.shape} and {values.shape}")
-    names = tuple(str(place) for place in range(values.shape[1]))
+    values, keys = found[numbers], [found[name] for name in (item, prompt) if name is not None]
+    if values.ndim != 2 or values.dtype.kind not in "fiu" or any(_unfit(names) for names in keys):
+        got = ", ".join(f"{array.dtype} {array.shape}" for array in (*keys, values))
+        raise SourceError(f"{path}: expected names (n,) and real numbers (n, p), got {got}")
+    items, *rest = [_texts(path, names) for names in keys]
+    prompts = rest[0] if rest else None
+    if len(items) != len(values) or not values.size or len(items if prompts is None else prompts) != len(items):
+        raise SourceError(f"{path}: expected as many names as rows of features, got {len(items)} and {values.shape}")
+    chosen, names = _chosen(path, values.astype(np.float64), columns)
+    named = items if prompts is None else tuple(map(answer_to, items, prompts))
+    return ItemFeatures(path, named, names, chosen, None if prompts is None else PROMPTS[0])
+
+
+def _unfit(names: NDArray[Any]) -> bool:
+    return names.ndim != 1 or names.dtype.kind not in "UTiu"
+
+
+def _texts(path: Path, names: NDArray[Any]) -> tuple[str, ...]:
+    """Names of an array; a whole number is its digits, as in any table. Raises SourceError."""
     try:
-        return ItemFeatures(path, tuple(map(name_of, items.tolist())), names, values.astype(np.float64))
+        return tuple(name_of(str(name)) or EMPTY for name in names.tolist())
     except UnicodeEncodeError:
         raise SourceError(f"{path}: expected names that are text, got half a character") from None
 
 
-def _places(found: ItemFeatures, columns: Sequence[str]) -> list[int]:
-    unknown = [name for name in columns if name not in found.columns]
-    if unknown:
-        raise SourceError(f"{found.path}: expected columns out of 0..{len(found.columns) - 1}, got {unknown[0]!r}")
-    return [found.columns.index(name) for name in columns]
+def _chosen(path: Path, values: Floats, columns: Sequence[str] | None) -> tuple[Floats, tuple[str, ...]]:
+    """Vectors, or some of their numbers, and the names of these: 0, 1, .... Raises SourceError."""
+    known = [str(place) for place in range(values.shape[1])]
+    names = known if columns is None else list(columns)
+    if unknown := [name for name in names if name not in known]:
+        raise SourceError(f"{path}: expected columns out of 0..{len(known) - 1}, got {unknown[0]!r}")
+    return values[:, [known.index(name) for name in names]], tuple(names)
 
 
 def _number(path: Path, item: str, column: str, text: str | None) -> float:

@@ -4,6 +4,7 @@ Errors name file, line, field, expected and got; they are for the holder's own t
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from client.sources.identities import Identities
 from client.sources.item_features import ItemFeatures
 from client.sources.outcomes import MISSING
 from client.sources.pair_cells import with_separator
+from client.sources.prompts import with_prompts
 from client.sources.reading import Records, SourceError, read_records
 from client.sources.table import Table, label_identity
 from protocol.study import MOST
@@ -39,12 +41,15 @@ def read_table(
     Raises SourceError for the first line that does not fit.
     """
     records = read_records(path) if records is None else records
+    if features is not None and features.prompt is not None and wanted.prompt is None:
+        wanted = replace(wanted, prompt=features.prompt)
     columns = with_separator(records, choose(path, records.names, wanted))
     found = comparisons(records, columns)
     if not len(found.places):
         raise SourceError(f"{path}: expected at least one comparison of two items, got none")
     owners, questions = whose(records, columns, found)
     identities = Identities.of(map(label_identity, owners, found.first, found.second, questions))
+    found, answers = with_prompts(records, columns.prompt, found)
     names = _items(found, items, records)
     number, person = _numbers(names), _numbers(labelers := tuple(sorted(set(owners))))
     sides = [np.fromiter(map(number.__getitem__, side), np.int32, len(side)) for side in (found.first, found.second)]
@@ -68,6 +73,7 @@ def read_table(
         missing=Labels(missing),
         identities=identities,
         first=identities.first(),
+        answers=answers,
     )
     return _with_usable_features(table, path if features is None else features.path)
 

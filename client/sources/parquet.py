@@ -6,6 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from client.sources.containers import SourceError, opened, packing
 
 MAGIC = b"PAR1"
@@ -37,6 +40,32 @@ class Parquet:
                     row += 1
                     yield row, values
 
+    def lists(self) -> list[str]:
+        """The columns that hold lists of numbers."""
+        import pyarrow as pa
+
+        with _reading(self.path) as file:
+            return [field.name for field in file.schema_arrow if _holds_numbers(pa, field.type)]
+
+    def vectors(self, name: str) -> NDArray[np.float64]:
+        """A column of lists of numbers, all of one length, (rows, length). Raises SourceError that names the row."""
+        import pyarrow.compute as pc
+
+        parts: list[NDArray[np.float64]] = []
+        with _reading(self.path) as file:
+            row, length = 1, -1
+            for batch in file.iter_batches(BATCH, columns=[name]):
+                column = batch.column(0)
+                sizes = np.array(pc.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False))
+                length = int(sizes[0]) if len(sizes) and length < 0 else length
+                if len(other := np.flatnonzero((sizes != length) | (sizes < 1))):
+                    said = f"expected a list of {max(length, 1)} numbers, got {max(int(sizes[other[0]]), 0)}"
+                    raise SourceError(f"{self.path}, row {row + int(other[0])}, field {name}: {said}")
+                flat = pc.cast(column.flatten(), "float64").to_numpy(zero_copy_only=False)  # what is null becomes NaN
+                parts.append(np.array(flat, dtype=np.float64).reshape(len(sizes), length))
+                row += len(sizes)
+        return np.concatenate(parts) if parts else np.empty((0, 0))
+
     def _check(self, name: str, kind: Any, numeric: bool) -> None:
         import pyarrow as pa
 
@@ -46,6 +75,12 @@ class Parquet:
         nested = pa.types.is_list(kind) or pa.types.is_large_list(kind)  # of messages
         if not (text or nested or any(test(kind) for test in known) or (numeric and pa.types.is_floating(kind))):
             raise SourceError(f"{self.path}, field {name}: expected text, whole numbers or true/false, got {kind}")
+
+
+def _holds_numbers(pa: Any, kind: Any) -> bool:
+    lists = ("is_list", "is_large_list", "is_fixed_size_list")
+    nested = any(getattr(pa.types, test)(kind) for test in lists)
+    return nested and (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
 
 
 def _values(column: Any) -> list[Any]:

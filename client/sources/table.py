@@ -6,6 +6,7 @@ winner first would otherwise publish the answers.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -47,7 +48,8 @@ class Table:
     label as others are, since which ones are missing would tell something. Rows of one (labeler, unordered pair,
     question) are one label: under every claim the lowest of them stands for it and the others are not sent. `public`
     says that the user declared the labels to be no secret. `dropped` counts lines that compare an item with itself,
-    `unnamed` those left out because an item is missing.
+    `unnamed` those left out because an item is missing. `answers`: of items that are answers to prompts, the (answer,
+    prompt) of each of this file.
     """
 
     path: Path
@@ -67,6 +69,7 @@ class Table:
     missing: Labels = field(repr=False)
     identities: Identities = field(repr=False)
     first: NDArray[np.bool_] = field(repr=False)
+    answers: Mapping[str, tuple[str, str]] = field(default_factory=dict, repr=False)
     synthetic = False
 
     @property

@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
         raise StudyError(f"--nodes: expected 1..{len(table.labelers)}, the number of labelers, got {args.nodes}")
     tell(table, wanted(args))
     facts = facts_of(table, terms, args.nodes)
-    node = node_toml(policy, args.public_data, table.features is not None, terms.asked)
+    node = node_toml(policy, args.public_data, table.features is not None, terms.asked, bool(table.answers))
     strict.make_folder(out, "--out")
     for index, rows in enumerate(split(table, args.nodes)):
         folder = out / NODE.format(index)

@@ -13,6 +13,7 @@ from studies.holder_file import (
     RANKING_FLAGS,
     RANKINGS,
     add_column_arguments,
+    add_embed_argument,
     add_ranking_arguments,
 )
 from studies.own_flags import refuse_flags
@@ -72,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--public-data", action="store_true", help="the labels, or records, are no secret")
     parser.add_argument("--ties-public", action="store_true", help="it is no secret which answers are ties")
     add_column_arguments(parser)
+    add_embed_argument(parser)
     add_ranking_arguments(parser)
     _add_record_arguments(parser)
 

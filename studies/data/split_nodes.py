@@ -16,6 +16,7 @@ from studies.split_rankings import RANKINGS as RANKINGS_FILE
 from studies.split_rankings import SOURCE as RANKING_COLUMNS
 from studies.split_rankings import ranking_lines
 
+PROMPT = "prompt"  # its column, where items are answers to prompts
 VOTES, NODE_FILE = "votes.csv", "node.toml"
 HEADER = ("row", "labeler", "item_a", "item_b", "winner", "question")
 COLUMNS = """\
@@ -29,9 +30,10 @@ questions = ["question"]
 """
 
 
-def node_toml(policy: str, public: bool, described: bool, asked: RankingAs | None = None) -> str:
+def node_toml(policy: str, public: bool, described: bool, asked: RankingAs | None = None, prompts: bool = False) -> str:
     """A node file for the files beside it, with these lines of a policy."""
     features = f"features = {json.dumps(FEATURES)}\n" if described else ""
+    features += f"prompt = {json.dumps(PROMPT)}\n" if prompts else ""
     file = VOTES if asked is None else RANKINGS_FILE
     columns = COLUMNS if asked is None else f"ranking_as = {json.dumps(str(asked))}\n{RANKING_COLUMNS}"
     return f"""\
@@ -58,7 +60,7 @@ def write_node(folder: Path, table: Table, rows: NDArray[np.int64], node: str, a
     """Write a node's folder, for its owner alone: rows of a table by position, public items, a node file."""
     folder.mkdir(mode=0o700, parents=True)
     if asked is None:
-        write_csv(folder / VOTES, HEADER, _votes(table, rows))
+        write_csv(folder / VOTES, (*HEADER, *((PROMPT,) if table.answers else ())), _votes(table, rows))
     else:
         own = set(rows.tolist())
         lines = (line for start, lines in ranking_lines(table, asked) if start in own for line in lines)
@@ -72,7 +74,8 @@ def _votes(table: Table, rows: NDArray[np.int64]) -> Iterator[tuple[object, ...]
     """The lines of a node's comparisons."""
     values, missing = table.values.reveal(), table.missing.reveal()
     for place in rows.tolist():
-        a, b = (table.items[item] for item in table.pairs[place].tolist())
+        items = [table.items[item] for item in table.pairs[place].tolist()]
+        (a, *prompt), (b, *_) = (table.answers.get(item, (item,)) for item in items)
         winner = WRITTEN[MISSING if missing[place] else int(values[place])]
         row, labeler = int(table.rows_held[place]), table.labelers[table.owners[place]]
-        yield row, labeler, a, b, winner, table.questions[place]
+        yield row, labeler, a, b, winner, table.questions[place], *prompt

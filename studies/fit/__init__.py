@@ -14,6 +14,7 @@ from studies.holder_file import (
     FORMATS,
     RANKINGS,
     add_column_arguments,
+    add_embed_argument,
     add_ranking_arguments,
     new_ledger,
     read_file,
@@ -65,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", metavar="N", help="of addressed coins")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_column_arguments(parser)
+    add_embed_argument(parser)
     add_ranking_arguments(parser)
 
 
