@@ -2,13 +2,18 @@
 
 import math
 from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainccinv, betaincinv, expit
+from scipy.special import betainccinv, betaincinv, expit, ndtr, ndtri
+
+from protocol.gaussian import gaussian_delta, gaussian_mu
 
 Numbers = NDArray[np.float64]
 _SAFE = 1e-9  # relative: more than what the inverses of beta functions err by
+LEAST = 1e-9  # an epsilon or a distance: less is nothing
 MOST_EPSILON = 700.0  # e^epsilon as a double
 
 
@@ -72,11 +77,53 @@ def delta_bound(hits: int, others: int, draws: int, epsilon: float, alpha: float
     return max(0.0, float(p - math.exp(min(epsilon, MOST_EPSILON)) * q))
 
 
+def normal_bound(hits: int, others: int, draws: int, delta: float, alpha: float) -> float:
+    """What epsilon is at least at this delta where outputs of neighbours are told apart no better than two normal laws.
+
+    Those are mu apart, mu >= Phi^-1(p) - Phi^-1(q), p and q as of `epsilon_bounds`, and epsilon is where the profile of
+    mu is delta. It needs no rare outputs. Confidence as there, and jointly with it: both follow from p and q.
+    Source: Nasr et al. 2023, section 4; Dong, Roth, Su 2022, Corollary 2.13.
+    """
+    size = np.array([float(draws)])
+    p = least_chance(np.array([float(hits)]), size, alpha / 2)[0]
+    q = largest_chance(np.array([float(others)]), size, alpha / 2)[0]
+    return normal_epsilon(float(ndtri(p) - ndtri(q)), delta) if p > q else 0.0
+
+
+def normal_epsilon(mu: float, delta: float) -> float:
+    """The epsilon at which two normal laws, mu apart, have this delta; rounded down, 0 where they have less."""
+    low, high = LEAST, 1.0
+    if mu <= LEAST or gaussian_delta(LEAST, mu) <= delta:
+        return 0.0
+    while gaussian_delta(high, mu) > delta:
+        low, high = high, 2 * high
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        low, high = (middle, high) if gaussian_delta(middle, mu) > delta else (low, middle)
+    return low
+
+
+@lru_cache(maxsize=256)
+def normal_would_find(draws: int, claimed: float, delta: float, alpha: float, chance: float = 0.99) -> float:
+    """`would_find` of `normal_bound`: by two normal laws, at the point between them."""
+    from scipy.stats import binom  # slow to import
+
+    miss = (1 - chance) / 2
+
+    def found(epsilon: float) -> bool:
+        half = gaussian_mu(Decimal(repr(epsilon)), Decimal(repr(delta))) / 2
+        few, many = int(binom.ppf(miss, draws, ndtr(half))), int(binom.ppf(1 - miss, draws, ndtr(-half)))
+        return normal_bound(few, many, draws, delta, alpha) > claimed
+
+    return least_above(claimed, found)
+
+
 def ceiling(draws: int, delta: float, alpha: float) -> float:
     """The largest bound that so many draws can give: all are hits, and none of the neighbour's."""
     return epsilon_bound(draws, 0, draws, delta, alpha)
 
 
+@lru_cache(maxsize=256)
 def would_find(draws: int, claimed: float, delta: float, alpha: float, chance: float = 0.99) -> float:
     """The least epsilon above the claimed one that is found with probability `chance` in the easiest case.
 

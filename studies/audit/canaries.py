@@ -1,12 +1,13 @@
 """What canaries are put into: rows of numbers that holders randomise, and sums of gradients with a curator's noise."""
 
+from collections.abc import Callable
 from decimal import Decimal
 
 import numpy as np
 
 from client.vector_randomizer import randomize_vectors
 from protocol.numeric import numeric_channel
-from studies.audit.central import DELTA, FAR, drawn, released_by
+from studies.audit.central import DELTA, FAR, Releasing, drawn, released_by
 from studies.audit.coins import AuditCoins
 from studies.audit.given import GivenRecords
 from studies.audit.numbers import SHIFT
@@ -34,7 +35,7 @@ def of_vectors(name: str, epsilon: Decimal) -> Subject:
     return Subject(f"canary/{name}", claim, SIDES, PAIR, "client.vector_randomizer, one run", run=run)
 
 
-def of_sums(epsilon: Decimal) -> Subject:
+def of_sums(epsilon: Decimal, release: Callable[[Releasing, int, AuditCoins], Floats] = drawn) -> Subject:
     """Records each at one of two opposite ends of an axis of its own, and one noisy sum of their clipped gradients."""
     claim, note = Claim(epsilon, DELTA, "record"), "a study played up to one release, then its noise"
     arm = {"mechanism": "gaussian", "estimator": "mean", "threshold": Decimal(1), "norm": "l2"}
@@ -43,8 +44,7 @@ def of_sums(epsilon: Decimal) -> Subject:
         many = min(count, MOST_SUMMED)
         ends = _ends(many, coins)
         records = np.diag(np.where(ends, -FAR, FAR))  # a gradient is theta - x, at theta = 0
-        release = released_by(arm, epsilon, GivenRecords(records))
-        return ends, drawn(release, 1, coins)[0]
+        return ends, release(released_by(arm, epsilon, GivenRecords(records)), 1, coins)[0]
 
     return Subject("canary/sums", claim, SIDES, PAIR, note, run=run, pace=SUMS_PACE)
 

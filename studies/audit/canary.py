@@ -6,6 +6,7 @@ known of the others. So r guesses of which v are right bound epsilon, though not
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +97,7 @@ def guessed(coins: NDArray[np.bool_], scores: Floats, delta: float, alpha: float
     )
 
 
+@lru_cache(maxsize=256)
 def guesses_would_find(canaries: int, claimed: float, delta: float, alpha: float, chance: float = 0.99) -> float:
     """The least epsilon above the claimed one that is found with probability `chance` where each canary is randomised
     by itself, as randomised response does; infinity where none is. Sums, in which canaries hide each other, show less.

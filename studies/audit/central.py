@@ -6,7 +6,7 @@ server's code makes of them: so that a mistake in any of them is one in the law.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_DOWN, Context, Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,8 +17,10 @@ from client.ledger import MemoryLedger
 from client.policy import Policy
 from protocol.failure import RunFailed
 from protocol.messages import Task
+from protocol.privacy import Unit
 from protocol.store import FeatureStore
 from protocol.study import Cell
+from server.accountant import composition
 from server.choice_record import ChoiceRequest
 from server.evidence import Server
 from server.mechanisms.discrete_gaussian import sample_discrete_gaussian
@@ -91,6 +93,24 @@ def of_labels(mechanism: str, epsilon: Decimal, delta: Decimal = DELTA, *, ledge
     return replace(found, name=f"{found.name}/ledger", note=_LEDGER, draw=_committed, pace=PACE / 5)
 
 
+def of_releases(mechanism: str, epsilon: Decimal, releases: int = 2) -> Subject:
+    """Several releases of one sum, each with its own noise, at what the accountant says that they come to."""
+    part = Context(prec=28, rounding=ROUND_DOWN)
+    one = of_labels(mechanism, part.divide(epsilon, releases), part.divide(DELTA, releases))
+    held = one.inputs["all 0"]
+    assert isinstance(held, Releasing) and isinstance(held.request, ReleaseRequest)
+    with ReleaseLedger(None) as ledger:
+        tasks = (replace(held.request, task=bytes([place])) for place in range(releases))
+        total = composition([ledger.release(request, held.exact) for request in tasks], Unit.LABEL)
+    assert total is not None and total.epsilon is not None and total.basic is not None
+
+    def draw(held: Releasing, count: int, coins: AuditCoins) -> Floats:
+        return np.hstack([drawn(held, count, coins) for _ in range(releases)])
+
+    claim, note = Claim(total.epsilon, total.basic.delta or Decimal(0), "label"), "server.accountant:composition"
+    return replace(one, name=f"central/{mechanism}/{releases} times", claim=claim, draw=draw, note=note)
+
+
 def of_records(name: str, arm: Mapping[str, Any], epsilon: Decimal) -> Subject:
     """An arm of a study about eight records of three numbers, at its first release and that one's claim."""
     caught = {key: released_by(arm, epsilon, GivenRecords(values)) for key, values in RECORDS.items()}
@@ -133,7 +153,8 @@ def subject_of(name: str, claim: Claim, caught: Mapping[str, Releasing], pairs: 
     public = {replace(one.request, accepted=()) for one in caught.values()}
     if len(public) != 1:
         raise RunFailed(f"{name}: BROKEN: neighbours differ in what is public of a release: {public}")
-    return Subject(name, claim, caught, pairs, _NOTE, draw=drawn, pace=PACE)
+    sums = all(isinstance(one.request, ReleaseRequest) for one in caught.values())
+    return Subject(name, claim, caught, pairs, _NOTE, draw=drawn, pace=PACE, normal=sums)
 
 
 def drawn(held: Releasing, count: int, coins: AuditCoins) -> Floats:

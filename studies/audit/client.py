@@ -3,6 +3,7 @@
 Refusals, length, order and presence of rows are in these bytes. When a reply comes, and how long it takes, is not.
 """
 
+import shutil
 import tempfile
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -52,6 +53,7 @@ FILES = {  # who wins the last of three rows, or nobody, or both
 _NOTE = "client.labeler:answer on all classes of its coins, whole replies"
 _FILE = "client.labeler:answer on a file and a ledger on disk, whole replies"
 FILE_PACE = 0.004
+Given = Callable[[Words], Draws]
 
 
 @dataclass(frozen=True)
@@ -71,13 +73,13 @@ def of_client(name: str, epsilon: Decimal) -> Subject:
     return CLIENTS[name](f"node/{name}", epsilon)
 
 
-def of_sources(name: str, epsilon: Decimal, sources: Mapping[str, GivenLabels]) -> Subject:
-    """A client of these labels, ties among them or not: all pairs that differ in one of them."""
+def of_sources(name: str, epsilon: Decimal, sources: Mapping[str, GivenLabels], given: Given = GivenDraws) -> Subject:
+    """A client of these labels, ties among them or not: all pairs that differ in one; `given`: coins of words."""
     table, raw = randomized_response(epsilon), _raw(_pairs("randomized-response"), epsilon)
     if any(TIE in source.values for source in sources.values()):
         table = with_coin(table)
         raw = encode_task(replace(decode_task(raw), ties=Ties.COIN))
-    return _subject(name, epsilon, "label", raw, sources, _boxes_of(table))
+    return _subject(name, epsilon, "label", raw, sources, _boxes_of(table), given)
 
 
 def _labels(values: int, name: str, epsilon: Decimal) -> Subject:
@@ -143,15 +145,19 @@ def _raw(what: tuple[Mapping[str, Any], Mapping[str, Any]], epsilon: Decimal) ->
 
 
 def _subject(
-    name: str, epsilon: Decimal, unit: str, raw: bytes, inputs: Mapping[str, Any], boxes: Callable[[Any], list[Box]]
+    name: str,
+    epsilon: Decimal,
+    unit: str,
+    raw: bytes,
+    inputs: Mapping[str, Any],
+    boxes: Callable[[Any], list[Box]],
+    given: Given = GivenDraws,
 ) -> Subject:
     near = tuple(pair for pair in all_pairs(inputs) if _distance(*(inputs[one] for one in pair)) == 1)
 
     def laws() -> Mapping[str, Law]:
-        features = FeatureStore(SEED)
-        return {
-            key: enumerated(partial(_replies, raw, source, features), boxes(source)) for key, source in inputs.items()
-        }
+        replies = partial(_replies, raw, FeatureStore(SEED), given)
+        return {key: enumerated(partial(replies, source), boxes(source)) for key, source in inputs.items()}
 
     return Subject(name, Claim(epsilon, Decimal(0), unit), inputs, near, _NOTE, laws=laws)
 
@@ -161,11 +167,11 @@ def _distance(one: GivenLabels | GivenRecords, other: GivenLabels | GivenRecords
     return int((np.asarray(left) != np.asarray(right)).sum())
 
 
-def _replies(raw: bytes, source: Any, features: FeatureStore, words: Words) -> NDArray[np.uint8]:
+def _replies(raw: bytes, features: FeatureStore, given: Given, source: Any, words: Words) -> NDArray[np.uint8]:
     """Replies as rows of bytes of one length, their own length in front."""
     replies = []
     for coins in words:
-        node = WithCoins(source, Policy.simulation(), MemoryLedger(), "os", features, given=GivenDraws(coins[:, None]))
+        node = WithCoins(source, Policy.simulation(), MemoryLedger(), "os", features, given=given(coins[:, None]))
         replies.append(answer(raw, node))
     if max(map(len, replies)) > WIDTH:
         raise ValueError(f"expected replies of at most {WIDTH} bytes about {ROWS} rows, got longer ones")
@@ -207,10 +213,11 @@ def _answers(lines: str, epsilon: Decimal, count: int) -> Outputs:
         menu = (Mechanism.of("randomized-response", epsilon=epsilon),)
         task = Task(b"a" * 32, Trust.LOCAL, Unit.LABEL, problem, menu, 3, epsilon, None, 0, 1, ties=Ties.COIN)
         raw, features, found = encode_task(task), FeatureStore(None), []
-        for number in range(count):
-            ledger = Path(folder) / f"{number}.sqlite"
-            found.append(answer(raw, Node(table, Policy(), DiskLedger(ledger), "os", features)))
-            ledger.unlink(missing_ok=True)
+        new, ledger = Path(folder) / "new.sqlite", Path(folder) / "ledger.sqlite"
+        DiskLedger(new)
+        for _ in range(count):
+            shutil.copyfile(new, ledger)  # in place of making one each time
+            found.append(answer(raw, Node(table, Policy(), DiskLedger(ledger, start=False), "os", features)))
         return found
 
 

@@ -41,6 +41,8 @@ class AuditCoins:
 
     def randbits(self, count: int) -> int:
         """A uniform integer below 2^count, as of `secrets.randbits`."""
+        if self._left and count <= 64:
+            return self._left.pop() >> 64 - count
         value = 0
         while count > 0:
             if not self._left:

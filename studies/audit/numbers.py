@@ -15,6 +15,7 @@ from protocol.numeric.coordinates import Coordinates
 from protocol.numeric.discrete_laplace import DiscreteLaplace
 from protocol.numeric.duchi import Duchi
 from protocol.numeric.duchi_cube import DuchiCube
+from protocol.numeric.gaussian_noise import GaussianNoise
 from protocol.numeric.hybrid import Hybrid
 from protocol.numeric.piecewise import Piecewise
 from protocol.numeric.scalar import Scalar
@@ -60,7 +61,9 @@ def of_channel(name: str, epsilon: Decimal, channel: NumericChannel) -> Subject:
     def draw(value: Floats, count: int, coins: AuditCoins) -> Floats:
         return randomize_vectors(np.tile(value, (count, 1)), channel, coins.draws(), np.arange(count))
 
-    return Subject(name, claim, inputs, pairs, _DRAWN, draw=draw, reals=not channel.live)
+    return Subject(
+        name, claim, inputs, pairs, _DRAWN, draw=draw, reals=not channel.live, normal=isinstance(channel, GaussianNoise)
+    )
 
 
 def _inputs(channel: NumericChannel) -> dict[str, Floats]:

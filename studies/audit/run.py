@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
-from studies.audit.bound import ceiling, delta_bound, would_find
+from studies.audit.bound import ceiling, delta_bound, normal_bound, normal_would_find, would_find
 from studies.audit.canary import SHARES, epsilon_of_guesses, guessed, guesses_would_find
 from studies.audit.coins import AuditCoins
 from studies.audit.exact import Ratio, largest_ratio
@@ -25,7 +25,8 @@ class Finding:
     with `confidence`, by an event that had `hits` of `draws` under one input and `others` under its neighbour.
     `detects`: the least epsilon that would have been found, in the easiest case with probability 0.99; `ceiling`: what
     no sample of this size could exceed. `delta` bounds the delta at the claimed epsilon. `broken`: the claim is false.
-    `asked`: the level that was asked for, of which a claim may be a part.
+    `asked`: the level that was asked for, of which a claim may be a part. `normal`: the same bound where noise is known
+    to be Gaussian, which needs no rare outputs; it refutes as well.
     """
 
     subject: str
@@ -44,6 +45,7 @@ class Finding:
     others: int
     note: str
     asked: Decimal | None = None
+    normal: float | None = None
     seconds: float = 0.0
     cpu: float = 0.0
 
@@ -112,22 +114,25 @@ def _sampled(subject: Subject, draws: int, confidence: float, seed: int) -> Find
     epsilon, delta, alpha = float(subject.claim.epsilon), float(subject.claim.delta), 1 - confidence
     size = max(2 * FEWEST, int(draws * subject.pace))
     found = search(subject, size, alpha, AuditCoins(seed, subject.name))
+    normal = normal_bound(found.hits, found.others, size, delta, alpha) if subject.normal else None
+    detects = (would_find if normal is None else normal_would_find)(size, epsilon, delta, alpha)
     return Finding(
         subject=subject.name,
         claim=subject.claim,
         way=SAMPLED,
         found=found.epsilon,
-        broken=found.epsilon > epsilon,
+        broken=max(found.epsilon, normal or 0.0) > epsilon,
         inputs=(found.more, found.less),
         event=found.event,
         confidence=confidence,
         delta=delta_bound(found.hits, found.others, size, epsilon, alpha),
-        detects=would_find(size, epsilon, delta, alpha),
-        ceiling=ceiling(size, delta, alpha),
+        detects=detects,
+        ceiling=math.inf if subject.normal else ceiling(size, delta, alpha),
         draws=size,
         hits=found.hits,
         others=found.others,
         note=subject.note,
+        normal=normal,
     )
 
 

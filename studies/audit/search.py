@@ -13,10 +13,11 @@ from studies.audit.coins import AuditCoins
 from studies.audit.subject import Floats, Outputs, Subject, View, outputs_of
 
 Score = Callable[[Outputs], Floats]
+Worth = Callable[[int, Floats, Floats], Floats]  # of draws of each input, and how many are in events
 BINS, CUTS, MOST_COORDINATES = 32, 200, 8
 FEWEST = 64  # draws of a half of the search
 ENOUGH = 1 << 13  # and a sixteenth of the draws: more chooses hardly better
-_HINT = 1e-6
+_HINT, _SHOWN = 1e-6, 0.01
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,15 @@ def search(subject: Subject, draws: int, alpha: float, coins: AuditCoins) -> Cou
     if part < FEWEST:
         raise ValueError(f"expected at least {2 * FEWEST} draws, got {draws}")
     known = {name: tuple(outputs_of(subject, name, part, coins) for _ in range(2)) for name in subject.inputs}
-    delta, best = float(subject.claim.delta), (-1.0, "", "", Event("", _constant, 0.0))
+    delta = float(subject.claim.delta)
+    worth = _apart if subject.normal else partial(_bound, draws, delta, alpha)
+    best = (-1.0, "", "", Event("", _constant, 0.0))
     for one, other in subject.pairs:
         for score, words in scores(known[one][0], known[other][0], subject.views):
             values = score(known[one][1]), score(known[other][1])
             for sign, more, less in ((1, one, other), (-1, other, one)):
                 high, low = (sign * values[0], sign * values[1])[::sign]
-                found, least = _threshold(high, low, draws, delta, alpha)
+                found, least = _threshold(high, low, worth)
                 if found > best[0]:
                     best = found, more, less, _event(score, sign, least, words)
     _, more, less, event = best
@@ -142,18 +145,32 @@ def _table(keys: Callable[[Outputs], Sequence[Hashable]], one: Outputs, other: O
     return lambda outputs: np.array([ratio.get(key, 0.0) for key in keys(outputs)])
 
 
-def _threshold(high: Floats, low: Floats, draws: int, delta: float, alpha: float) -> tuple[float, float]:
-    """(worth, score) of the best event {score >= c}: the bound that such shares of `draws` would give."""
+def _threshold(high: Floats, low: Floats, worth: Worth) -> tuple[float, float]:
+    """(worth, score) of the best event {score >= c}."""
     high, low = np.sort(high), np.sort(low)
     cuts = np.quantile(np.concatenate([high, low]), np.linspace(0, 1, CUTS), method="lower")
     tails = np.unique(np.concatenate([cuts, high[-8:]]))
     hits = (len(high) - np.searchsorted(high, tails, side="left")).astype(np.float64)
     others = (len(low) - np.searchsorted(low, tails, side="left")).astype(np.float64)
-    more = draws / len(high)
-    bounds = epsilon_bounds(hits * more, others * more, draws, delta, alpha)
+    bounds = worth(len(high), hits, others)
     bounds += _HINT * (hits - others) / np.sqrt(hits + others + 1)  # where no bound is above 0
     place = int(bounds.argmax())
     return float(bounds[place]), float(tails[place])
+
+
+def _bound(draws: int, delta: float, alpha: float, size: int, hits: Floats, others: Floats) -> Floats:
+    """What shares of `size` promise of `draws`: no more than they show, for the rarest look best by chance."""
+    more = draws / size
+    promised = epsilon_bounds(hits * more, others * more, draws, delta, alpha)
+    found: Floats = np.minimum(promised, epsilon_bounds(hits, others, size, delta, max(alpha, _SHOWN)))
+    return found
+
+
+def _apart(size: int, hits: Floats, others: Floats) -> Floats:
+    """How many standard errors two shares are apart: of normal laws an event in the middle tells most."""
+    spread = hits * (size - hits) + others * (size - others)
+    found: Floats = np.maximum(hits - others, 0.0) / np.sqrt(spread / size + 1)
+    return found
 
 
 def _event(score: Score, sign: int, least: float, words: str) -> Event:

@@ -15,8 +15,9 @@ COLUMNS = ("subject", "claimed", "delta", "found", "by", "verdict", "inputs", "e
 LEFT = ("subject", "by", "verdict", "inputs", "event")
 HOW = """\
 found: epsilon is at least this. exact: over all events and all coins, for the inputs tried. sampled: at the stated
-confidence, by draws that the search did not see. "x would be" found: the least epsilon that these draws show in the
-easiest case, with probability 0.99; a leak in rare outputs takes more draws (--draws). Nothing here proves a claim."""
+confidence, by draws that the search did not see; of Gaussian noise by how far apart two normal laws are. "x would be"
+found: the least epsilon that these draws show in the easiest case, with probability 0.99; a leak in rare outputs takes
+more draws (--draws). Nothing here proves a claim."""
 
 
 def show(findings: Sequence[Finding], refused: Sequence[tuple[str, str, NotOffered]], confidence: float) -> None:
@@ -60,6 +61,7 @@ def _bound(one: Finding) -> str:
     claim = float(one.claim.epsilon)
     part = "" if one.asked in (None, one.claim.epsilon) else f" of {claim:g}"
     told = f"{one.found:.3f}{part}" + (" BROKEN" if one.broken else "")
+    told += "" if one.normal is None else f" / {one.normal:.3f}"
     if one.way == EXACT:
         return told
     return f"{told} ({one.detects:.2f})" if math.isfinite(one.detects) else f"{told} (none)"
@@ -113,6 +115,7 @@ def _plain(one: Finding) -> dict[str, Any]:
         "draws": one.draws,
         "detects": _number(one.detects),
         "ceiling": _number(one.ceiling),
+        "found_of_normal_noise": one.normal,
         "verdict": one.verdict,
         "seconds": one.seconds,
         "cpu": one.cpu,
@@ -126,7 +129,7 @@ def _cells(one: Finding) -> tuple[object, ...]:
         one.subject,
         canonical(one.claim.epsilon),
         small(one.claim.delta),
-        "infinite" if math.isinf(one.found) else f"{one.found:.4f}",
+        "infinite" if math.isinf(one.found) else f"{max(one.found, one.normal or 0.0):.4f}",
         one.way,
         one.verdict,
         " against ".join(one.inputs),

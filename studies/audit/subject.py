@@ -35,6 +35,8 @@ class Subject:
     `run(count, coins)` gives, in place of both, the coins of so many canaries in one run and a score of each, which is
     high where the coin was probably 1.
     `reals`: the claim is about real numbers, as of mechanisms for simulations: last bits of doubles are rounded off.
+    `normal`: noise is Gaussian, so that neighbours are told apart no better than two normal laws: see
+    `studies.audit.bound:normal_bound`.
     `views` are what else of an output to compare, by name. `pace`: how many of the usual draws are made, since some are
     slow. `asked`: the level that was asked for. `note` says in a few words what is run.
     """
@@ -50,6 +52,7 @@ class Subject:
     views: Mapping[str, View] = field(default_factory=dict, repr=False)
     pace: float = 1.0
     reals: bool = False
+    normal: bool = False
     asked: Decimal | None = None
 
     def __post_init__(self) -> None:

@@ -65,6 +65,7 @@ def _registered() -> Mapping[str, Build]:
     for name in CENTRAL:
         found[f"central/{name}"] = partial(_central, name, False)
     found["central/gaussian-statistic/ledger"] = partial(_central, "gaussian-statistic", True)
+    found["central/gaussian-statistic/2 times"] = partial(_composed, "gaussian-statistic")
     for name in RECORD:
         found[f"objective/{name}"] = partial(_objective, name)
     for name in _ARMS:
@@ -76,6 +77,7 @@ def _registered() -> Mapping[str, Build]:
     for name in ("labels", "ties", "records"):
         found[f"node/{name}"] = partial(_client, name)
     found["node/file"] = _file
+    found["node/tasks"] = _tasks
     return found
 
 
@@ -101,6 +103,12 @@ def _central(name: str, ledger: bool, epsilon: Decimal) -> Subject:
     from studies.audit.central import of_labels
 
     return of_labels(name, epsilon, ledger=ledger)
+
+
+def _composed(name: str, epsilon: Decimal) -> Subject:
+    from studies.audit.central import of_releases
+
+    return of_releases(name, epsilon)
 
 
 def _records(name: str, epsilon: Decimal) -> Subject:
@@ -137,6 +145,12 @@ def _file(epsilon: Decimal) -> Subject:
     from studies.audit.client import of_file
 
     return of_file(epsilon)
+
+
+def _tasks(epsilon: Decimal) -> Subject:
+    from studies.audit.tasks import of_tasks
+
+    return of_tasks(epsilon)
 
 
 SUBJECTS: Mapping[str, Build] = _registered()

@@ -1,6 +1,7 @@
 """Bounds from counts, exact ratios of finite laws, guesses about canaries: against other ways to the same number."""
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, combinations
 
@@ -8,9 +9,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, binomtest
+from scipy.stats import binom, binomtest, norm
 
-from studies.audit.bound import ceiling, delta_bound, epsilon_bound, largest_chance, least_chance, would_find
+from protocol.gaussian import gaussian_mu
+from studies.audit.bound import (
+    ceiling,
+    delta_bound,
+    epsilon_bound,
+    largest_chance,
+    least_chance,
+    normal_bound,
+    normal_epsilon,
+    normal_would_find,
+    would_find,
+)
 from studies.audit.canary import chance_of_guesses, epsilon_of_guesses, guessed
 from studies.audit.exact import Axis, NotExact, enumerated, largest_ratio
 
@@ -64,6 +76,30 @@ def test_delta_is_bounded_exactly_where_epsilon_is() -> None:
         for epsilon, delta in ((0.5, 0.0), (1.0, 0.01), (2.0, 0.3)):
             beyond = epsilon_bound(hits, others, 1000, delta, 0.01) > epsilon
             assert beyond == (delta_bound(hits, others, 1000, epsilon, 0.01) > delta)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "4"])
+@pytest.mark.parametrize("delta", ["1e-5", "0.05"])
+def test_normal_laws_are_refuted_no_more_often_than_stated(epsilon: str, delta: str) -> None:
+    """Gaussian noise at exactly its claim, at the point between: over all pairs of numbers of hits, exactly."""
+    draws, alpha, claimed, limit = 30, 0.05, float(epsilon), float(delta)
+    half = gaussian_mu(Decimal(epsilon), Decimal(delta)) / 2
+    hits = np.arange(draws + 1)
+    weights = np.outer(binom.pmf(hits, draws, norm.cdf(half)), binom.pmf(hits, draws, norm.cdf(-half)))
+    broken = [[normal_bound(int(a), int(b), draws, limit, alpha) > claimed for b in hits] for a in hits]
+    assert weights[np.array(broken)].sum() <= alpha
+    assert normal_epsilon(2 * half, limit) == pytest.approx(claimed, abs=2e-6)
+
+
+def test_normal_laws_are_told_by_fewer_draws_than_rare_outputs() -> None:
+    """At delta = 1e-5 a Gaussian's ratios near e^epsilon are in tails that no such sample reaches."""
+    level, draws = normal_would_find(100_000, 1.0, 1e-5, 1e-3), 100_000
+    assert 1 < level < 1.2
+    half = gaussian_mu(Decimal(1), Decimal("1e-5")) / 2
+    hits, others = round(draws * norm.cdf(half)), round(draws * norm.cdf(-half))
+    assert 0.8 < normal_bound(hits, others, draws, 1e-5, 1e-3) < 1
+    assert epsilon_bound(hits, others, draws, 1e-5, 1e-3) < 0.3
+    assert normal_epsilon(1e-12, 1e-5) == 0.0 == normal_bound(5, 9, 10, 1e-5, 1e-3)
 
 
 # Finite laws

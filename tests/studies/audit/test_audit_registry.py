@@ -33,6 +33,7 @@ EXACTLY = sorted(
     if name.startswith(("label/", "choice/", "node/"))
     or name in {f"numbers/{one}/1" for one in SCALARS if one != "laplace"} | {"numbers/unary/2", "numbers/duchi-cube/3"}
 )
+NORMAL = ("numbers/gaussian/", "central/", "records/gaussian")  # whose noise is Gaussian
 EXACTLY.remove("node/file")
 SAMPLED = sorted(set(SUBJECTS) - set(EXACTLY))
 
@@ -57,7 +58,7 @@ def test_no_mechanism_of_a_registry_is_left_out() -> None:
 
 @pytest.mark.parametrize("name", EXACTLY)
 def test_exact_laws_keep_their_claim_and_reach_it(name: str) -> None:
-    for level in LEVELS:
+    for level in LEVELS if name != "node/tasks" else LEVELS[1:2]:  # a ledger on disk is slow
         found = audit(build(name, level), DRAWS, CONFIDENCE, seed=1)
         assert found.way == EXACT and not found.broken
         assert found.found == pytest.approx(float(level), rel=0.01) and not math.isinf(found.found)
@@ -67,7 +68,8 @@ def test_exact_laws_keep_their_claim_and_reach_it(name: str) -> None:
 def test_sampled_bounds_stay_below_the_claim(name: str) -> None:
     found = audit(build(name, Decimal(1)), DRAWS, CONFIDENCE, seed=1)
     assert not found.broken, found
-    assert found.found <= float(found.claim.epsilon) < found.detects
+    assert max(found.found, found.normal or 0.0) <= float(found.claim.epsilon) < found.detects
+    assert (found.normal is not None) == name.startswith(NORMAL)
     assert found.detects < math.inf or name in ("canary/sums", "canary/gaussian")  # a delta takes many canaries
 
 
