@@ -56,8 +56,11 @@ configuration instead, to a federation that is running."""
 REPORT_EXAMPLES = """\
 examples:
   halftruth report out/figure1
+  halftruth report out/figure1 --html                          a page to explore: out/figure1/report.html
+  halftruth report out/figure1 out/sphere --html both.html     two runs side by side
 
-It writes OUT/figures/*.png and *.svg, OUT/summary.csv and OUT/paired.csv."""
+It writes OUT/figures/*.png and *.svg, OUT/summary.csv and OUT/paired.csv. A page is one file that loads nothing from
+anywhere: open it in a browser, send it, or print it."""
 
 
 # Words of a command, its module with `add_arguments` and `main`, and its line of help, in the order that is shown.
@@ -139,7 +142,10 @@ def _parser(arguments: Sequence[str] | None) -> argparse.ArgumentParser:
     run = _new(commands.add_parser, "run", help="run a study", epilog=RUN_EXAMPLES)
     _run_arguments(run)
     report = _new(commands.add_parser, "report", help="tables and plots of a finished run", epilog=REPORT_EXAMPLES)
-    report.add_argument("out", metavar="OUT", help="the folder of a finished run")
+    report.add_argument("out", metavar="OUT", nargs="+", help="folders of finished runs; --html compares them")
+    report.add_argument(
+        "--html", metavar="FILE", nargs="?", const="", help="write one page to explore instead (OUT/report.html)"
+    )
     report.set_defaults(run=_lazy("studies.console", "report_command"))
     groups: dict[str, Any] = {}
     for words, module, text in COMMANDS:

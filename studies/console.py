@@ -3,7 +3,7 @@
 import argparse
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from protocol.failure import RunFailed
 from protocol.strict import StudyError
+from studies.files import write_text
 from studies.folder import Folder
 from studies.load import Loaded, load
 from studies.report import tables
@@ -86,16 +87,40 @@ def _run(args: argparse.Namespace, loaded: Loaded, out: Path, progress: Callable
 
 
 def report_command(args: argparse.Namespace) -> int:
-    """`halftruth report`: tables in the terminal, plots and CSV files in the folder."""
+    """`halftruth report`: tables in the terminal, plots and CSV files in the folder; or one page of all folders."""
+    folders = [_one_run(Path(out)) for out in args.out]
+    if args.html is not None:
+        return _page(folders, Path(args.html) if args.html else folders[0].path / "report.html")
+    for folder in folders:
+        _report(folder)
+    return 0
+
+
+def _one_run(path: Path) -> Folder:
+    """The folder of a run. Raises StudyError for one of policies or attacks."""
+    if (worlds := path / "worlds").is_dir():
+        raise StudyError(f"{path}: expected one run, got a study of policies: name a world's folder in {worlds}")
+    if any((path / name).exists() for name in ("attack.json", "attacks.parquet")):
+        raise StudyError(f"{path}: expected one run, got a study of attacks, which has its tables and plots")
+    return Folder(path)
+
+
+def _page(folders: Sequence[Folder], path: Path) -> int:
+    """Write the page of some runs. Raises StudyError where `path` cannot be a file."""
+    from studies.report.page import report
+
+    if path.is_dir() or not path.parent.is_dir():
+        raise StudyError(f"--html: expected a file in a folder that exists, got {path}")
+    write_text(path, report(folders))
+    _console().print(f"Report: {path}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _report(folder: Folder) -> None:
     from studies.report.facts import facts
     from studies.report.figures import draw_all
     from studies.report.sheets import write_sheets
 
-    folder = Folder(Path(args.out))
-    if (worlds := folder.path / "worlds").is_dir():
-        raise StudyError(f"{folder.path}: expected one run, got a study of policies: name a world's folder in {worlds}")
-    if any((folder.path / name).exists() for name in ("attack.json", "attacks.parquet")):
-        raise StudyError(f"{folder.path}: expected one run, got a study of attacks, which has its tables and plots")
     view = View.open(folder)
     console = _console()
     for level in view.levels:
@@ -108,8 +133,7 @@ def report_command(args: argparse.Namespace) -> int:
     sheets = write_sheets(folder, view)
     for path in [*(path for path in figures if path.suffix == ".png"), *sheets]:
         console.print(str(path), highlight=False, soft_wrap=True)
-    console.print("Every plot is there as .svg too.")
-    return 0
+    console.print(f"Every plot is there as .svg too. A page to explore: halftruth report {folder.path} --html")
 
 
 def _bar(loaded: Loaded) -> Progress:

@@ -28,9 +28,9 @@ from studies.truth import oracle_step, read_opinions, read_theta, record_mean
 _RUN = {"study", "problem", "population", "records", "grid", "arm"}
 # What tells a study for another command.
 _COMMANDS = {"attack": "attack", "liars": "attack", "bandit": "policy", "way": "real"}
-_OF_ARMS = frozenset({"ridge", "tau", "groups", "trim", "radius", "step"})
+_OF_ARMS = frozenset({"nominal", "ridge", "tau", "groups", "trim", "radius", "step"})
 _OF_RECORDS = frozenset({"tail", "moment"} | {name for name, rule in RECORD_OPTIONS.items() if rule.number})
-_NUMBERS = _OF_ARMS | _OF_RECORDS | {"bound", "theta", "scales", "epsilon", "delta", "levels", "shares"}
+NUMBERS = _OF_ARMS | _OF_RECORDS | {"bound", "theta", "scales", "epsilon", "delta", "levels", "shares"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +219,7 @@ def _loaded(study: Study, theta: Floats, opinions: Floats | None) -> Loaded:
 
 def _decimals(table: Mapping[str, Any]) -> dict[str, Any]:
     said = {key: value for key, value in table.items() if value not in (None, [])}
-    return {key: _decimal(value) if key in _NUMBERS else value for key, value in said.items()}
+    return {key: _decimal(value) if key in NUMBERS else value for key, value in said.items()}
 
 
 def _decimal(value: Any) -> Any:

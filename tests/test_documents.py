@@ -45,6 +45,7 @@ GUIDES = (
     "PRIVACY",
     "RANKINGS",
     "REAL_HEAVY",
+    "REPORTS",
     "RECORDS",
     "REAL_STUDIES",
     "RUNTIMES",

@@ -20,21 +20,36 @@ _COINS = {
 
 def facts(view: View, record: Mapping[str, Any]) -> Iterator[str]:
     """Lines for the end of a report; `record` is the content of study.json."""
-    claimed = view.table.filter(view.table["unit"].is_valid())
-    for unit, neighbours in sorted({*zip(claimed["unit"].to_pylist(), claimed["neighbours"].to_pylist(), strict=True)}):
-        yield f"Guarantees: per {unit}; neighbours: {neighbours}."
-    coins = sorted(set(view.table["coins"].to_pylist()) - {None})
-    if coins:
-        yield f"Coins: {'; '.join(_COINS.get(name, name) for name in coins)}."
-    numerics = {record["numerics"], *(session["numerics"] for session in record["sessions"])}
-    mixed = "" if len(numerics) == 1 else " (mixed: last bits may differ between repetitions)"
-    yield f"Numerics fingerprint: {', '.join(sorted(numerics))}{mixed}."
+    for claim in guarantees(view):
+        yield f"Guarantees: {claim}."
+    if said := coins(view):
+        yield f"Coins: {said}."
+    yield f"Numerics fingerprint: {numerics(record)}."
     for bound in lower_bounds(view):
         constant = f"constant c = {bound.fitted.constant:.3g}, {bound.fitted}"
         yield f"{bound.name.capitalize()}, {bound.trust.label}: {constant}."
     yield from flips(view)
     yield from told(view)
     yield from wild(view)
+
+
+def guarantees(view: View) -> list[str]:
+    """Units and neighbouring relations of all claims."""
+    claimed = view.table.filter(view.table["unit"].is_valid())
+    found = {*zip(claimed["unit"].to_pylist(), claimed["neighbours"].to_pylist(), strict=True)}
+    return [f"per {unit}; neighbours: {neighbours}" for unit, neighbours in sorted(found)]
+
+
+def coins(view: View) -> str:
+    """Whose coins were used; "" where none were."""
+    return "; ".join(_COINS.get(name, name) for name in sorted(set(view.table["coins"].to_pylist()) - {None}))
+
+
+def numerics(record: Mapping[str, Any]) -> str:
+    """Fingerprints of the arithmetic of all sessions."""
+    found = {record["numerics"], *(session["numerics"] for session in record["sessions"])}
+    mixed = "" if len(found) == 1 else " (mixed: last bits may differ between repetitions)"
+    return f"{', '.join(sorted(found))}{mixed}"
 
 
 def flips(view: View) -> Iterator[str]:
