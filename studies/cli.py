@@ -25,6 +25,7 @@ examples:
   halftruth data split votes.csv --nodes 4 --out nodes
   halftruth federate nodes/server --nodes nodes --trust local --epsilon 1
   halftruth data split losses.csv --records --columns loss --id claim --nodes 4 --out nodes
+  halftruth export pairs.jsonl --for trl --epsilon 2 --out private
   halftruth plan --error 0.1 --epsilon 1 --trust local
   halftruth real data --only parties
   halftruth account studies/toml/heavy-mean.toml
@@ -84,6 +85,7 @@ COMMANDS = (
     (("data", "check"), "studies.data.check", "what is awkward about a file, before anything is run"),
     (("data", "split"), "studies.data.split", "split a file over the nodes of a federation"),
     (("data", "embed"), "studies.text.command", "vectors of the texts of a file"),
+    (("export",), "studies.export", "private preferences for alignment training"),
     (("plan",), "studies.plan", "how many labels a target error needs, and what privacy costs"),
     (("account",), "studies.account", "what a study's claims cost, by every way of counting"),
     (("audit",), "studies.audit", "look for a lie: what epsilon is at least, for whatever claims one"),
