@@ -11,9 +11,11 @@ import numpy as np
 
 from client.sources.columns import DROP, NONE, Columns, NoComparison, Wanted, choose
 from client.sources.comparisons import comparisons, different, pairs, whose
+from client.sources.item_features import ItemFeatures
 from client.sources.loading import read_table
 from client.sources.outcomes import SECOND, TIE, homonyms, meanings
 from client.sources.pair_cells import with_separator
+from client.sources.prompts import answer_to
 from client.sources.reading import Records, SourceError, Texts
 from studies.data.findings import MOST_SHOWN, Finding
 from studies.data.look_features import features_of, look_at_features
@@ -35,7 +37,7 @@ def look_at_comparisons(report: Report, records: Records, wanted: Wanted, args: 
     rows, texts = _rows(records, columns, sides, owners)
     report.counts |= _counts(rows, columns)
     features = features_of(report, args)
-    look_at_features(report, records, features, _items(rows))
+    look_at_features(report, records, features, _items(records, rows, features))
     report.findings += look_at_answers(records, rows, texts)
     report.findings += look_at_repetitions(records, rows)
     if len(rows.places):
@@ -145,10 +147,12 @@ def _counts(rows: Rows, columns: Columns) -> dict[str, Any]:
     return found
 
 
-def _items(rows: Rows) -> dict[str, int]:
-    """Items that are compared, and the first record of each."""
+def _items(records: Records, rows: Rows, features: ItemFeatures | None) -> dict[str, int]:
+    """Items that are compared, as features name them, and the first record of each."""
     first: dict[str, int] = {}
+    prompts = None if features is None or features.prompt is None else records.column(features.prompt)
     for side in (rows.first, rows.second):
-        for item, place in zip(side, rows.places, strict=True):
+        for name, place in zip(side, rows.places, strict=True):
+            item = name if prompts is None else answer_to(name, prompts[place])
             first[item] = min(place, first.get(item, place))
     return first

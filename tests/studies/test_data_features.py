@@ -41,3 +41,12 @@ def test_features_of_every_item(tmp_path: Path) -> None:
     assert "item 'y', column size: expected a finite number, got an empty cell" in said[0]
     described.write_text("item,size\nx,1\ny,2\n", encoding="utf-8")
     assert of(tmp_path, HEAD + "r,x,y,x\n", *flags)["usable"]
+
+
+def test_features_of_answers_to_prompts(tmp_path: Path) -> None:
+    """One answer under two prompts is two items: each has to be described."""
+    described = tmp_path / "features.csv"
+    described.write_text("answer,prompt,size\nyes,a?,1\nno,a?,2\nyes,b?,3\n", encoding="utf-8")
+    text = "labeler,prompt,chosen,rejected\nr,a?,yes,no\nr,b?,no,yes\n"
+    report = of(tmp_path, text, "--features", str(described))
+    assert found(report)["no-features"] == (1, [3])

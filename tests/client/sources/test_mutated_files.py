@@ -176,7 +176,7 @@ def test_mutations_are_read_as_they_stand_or_refused(tmp_path: Path, shared_data
 
 @pytest.mark.slow
 def test_fifty_thousand_mutations(tmp_path: Path, shared_data: Path, obvious: ModuleType) -> None:
-    """Two minutes of one core."""
+    """Two minutes of one core; all are refused or read as the second reader does."""
     pytest.importorskip("zstandard")
     done, _ = many(tmp_path, shared_data, 50_000 // len(FILES) + 1, 1, obvious)
     assert done >= 50_000
