@@ -44,9 +44,9 @@ class Told:
 def report(folders: Sequence[Folder]) -> str:
     """The page of one or several finished runs. Raises StudyError or ValueError where a folder is none."""
     views = [View.open(folder) for folder in folders]
-    names = [view.loaded.study.name for view in views]
+    names, places = [view.loaded.study.name for view in views], [folder.path.name for folder in folders]
     found = [
-        Told(view, folder, name if names.count(name) == 1 else f"{name}, {folder.path.name}")
+        Told(view, folder, name if names.count(name) == 1 else f"{name}, {_place(folder, places)}")
         for view, folder, name in zip(views, folders, names, strict=True)
     ]
     several = len(found) > 1
@@ -67,6 +67,10 @@ def report(folders: Sequence[Folder]) -> str:
     return page(
         f"{title}: halftruth", body, data, styles, [*own("studies.web", PARTS), *own("studies.report.html", SCRIPTS)]
     )
+
+
+def _place(folder: Folder, names: Sequence[str]) -> str:
+    return folder.path.name if names.count(folder.path.name) == 1 else str(folder.path)
 
 
 def _top(found: Sequence[Told]) -> Markup:
