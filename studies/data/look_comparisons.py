@@ -37,7 +37,7 @@ def look_at_comparisons(report: Report, records: Records, wanted: Wanted, args: 
     rows, texts = _rows(records, columns, sides, owners)
     report.counts |= _counts(rows, columns)
     features = features_of(report, args)
-    look_at_features(report, records, features, _items(records, rows, features))
+    look_at_features(report, records, features, _items(records, columns, rows, features))
     report.findings += look_at_answers(records, rows, texts)
     report.findings += look_at_repetitions(records, rows)
     if len(rows.places):
@@ -147,10 +147,11 @@ def _counts(rows: Rows, columns: Columns) -> dict[str, Any]:
     return found
 
 
-def _items(records: Records, rows: Rows, features: ItemFeatures | None) -> dict[str, int]:
+def _items(records: Records, columns: Columns, rows: Rows, features: ItemFeatures | None) -> dict[str, int]:
     """Items that are compared, as features name them, and the first record of each."""
     first: dict[str, int] = {}
-    prompts = None if features is None or features.prompt is None else records.column(features.prompt)
+    prompt = columns.prompt or (None if features is None else features.prompt)
+    prompts = None if prompt is None else records.column(prompt)
     for side in (rows.first, rows.second):
         for name, place in zip(side, rows.places, strict=True):
             item = name if prompts is None else answer_to(name, prompts[place])

@@ -111,6 +111,10 @@ def test_a_fit_joins_them(model: Model, tmp_path: Path, capsys: pytest.CaptureFi
         assert main([*words, *flags]) == 0
         fits.append(json.loads(capsys.readouterr().out))
     assert fits[0] == fits[1]
+    for flags in ([], ["--prompt", "prompt"]):
+        assert main(["data", "check", str(path), "--features", out, *flags, "--json"]) == 0
+        report = json.loads(capsys.readouterr().out)
+        assert not {"no-features", "features-unused"} & {finding["code"] for finding in report["findings"]}
     assert len(fits[0]["coefficients"]) == 8
     assert main([*words, "--features", out, "--embed"]) == 2
     assert "leave it out, or --features" in capsys.readouterr().err
