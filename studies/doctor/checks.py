@@ -17,7 +17,13 @@ from studies.doctor import machine
 OK, WARN, FAIL = "ok", "warning", "missing"
 DISTRIBUTION, INSTALL = "halftruth", "pip install -c requirements.lock -e ."
 PROGRAMS = ("flower-superlink", "flower-supernode", "flwr")
-EXTRAS = {"simulation": "ray", "zst": "zstandard", "learn": "sklearn", "accounting": "dp_accounting"}  # a module that each brings
+EXTRAS = {  # a module that each brings
+    "simulation": "ray",
+    "zst": "zstandard",
+    "learn": "sklearn",
+    "text": "wordllama",
+    "accounting": "dp_accounting",
+}
 LEAST_MEMORY, LEAST_DISK = 2 << 30, 1 << 30
 
 
