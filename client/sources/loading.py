@@ -41,12 +41,7 @@ def read_table(
     Raises SourceError for the first line that does not fit.
     """
     records = read_records(path) if records is None else records
-    if features is not None and features.prompt is not None and wanted.prompt is None:
-        wanted = replace(wanted, prompt=features.prompt)
-    columns = with_separator(records, choose(path, records.names, wanted))
-    found = comparisons(records, columns)
-    if not len(found.places):
-        raise SourceError(f"{path}: expected at least one comparison of two items, got none")
+    columns, found = _compared(records, wanted, None if features is None else features.prompt)
     owners, questions = whose(records, columns, found)
     identities = Identities.of(map(label_identity, owners, found.first, found.second, questions))
     found, answers = with_prompts(records, columns.prompt, found)
@@ -76,6 +71,16 @@ def read_table(
         answers=answers,
     )
     return _with_usable_features(table, path if features is None else features.path)
+
+
+def _compared(records: Records, wanted: Wanted, prompt: str | None) -> tuple[Columns, Comparisons]:
+    """What a file compares; items are answers to the column `prompt` where nothing else is wanted."""
+    wanted = replace(wanted, prompt=prompt) if wanted.prompt is None else wanted
+    columns = with_separator(records, choose(records.path, records.names, wanted))
+    found = comparisons(records, columns)
+    if not len(found.places):
+        raise SourceError(f"{records.path}: expected at least one comparison of two items, got none")
+    return columns, found
 
 
 def read_items(path: Path) -> tuple[str, ...]:
