@@ -178,7 +178,7 @@ def test_the_protocol_stands_on_few_packages() -> None:
 @pytest.mark.parametrize(
     ("package", "allowed"),
     [
-        ("flwr", r"(client|server)/app\.py|(deploy(/flower_private)?|studies/flower)/\w+\.py"),
+        ("flwr", r"(client|server)/app\.py|(deploy(/flower_private|/plugin)?|studies/flower)/\w+\.py"),
         ("ray", r"(deploy(/flower_private)?|studies/flower)/\w+\.py"),
         ("numba", r"client/kernels(_gradients)?\.py|(server|studies)/.*"),
         ("sqlite3", r"(client|server)/.*|studies/text/cache\.py"),
