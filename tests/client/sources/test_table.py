@@ -148,7 +148,10 @@ HEAD = "labeler,item_a,item_b,winner\nr1,x,y,item_a\n"
         ("labeler,item_a,item_b,winner\n", "expected at least one comparison"),
         ("item_a,item_b,winner\nx,y,item_a\n", "header: expected a column that says who answered .--labeler NAME"),
         ("labeler,labeler_id,item_a,item_b,winner\n", "expected one column of labelers, not labeler and labeler_id"),
-        ("labeler,item_a,item_a,item_b,winner\n", "not item_a and item_b with winner or item_a and item_b with winner"),
+        (
+            "labeler,item_a,item_a,item_b,winner\n",
+            "expected one column 'item_a', got the columns labeler, item_a, item_a",
+        ),
         ("labeler,item_a,winner\n", "header: expected two columns of items .* got the columns labeler, item_a, winner"),
         (HEAD + "r2,y,z,up\n", "line 3, field winner: expected one of 'item_a', 'item_b', 'tie', 'y', 'z', got 'up'"),
         (HEAD + "r2,y,z,1\n", "line 3, field winner: expected one of 'item_a'.* --winner-coding"),
