@@ -51,28 +51,28 @@ DRAWS = {"the last bits of doubles": 20_000, "a tenth less Gaussian noise": 60_0
 # Tables
 
 
-def flipping(count: int) -> DiscreteChannel:
+def _flipping(count: int) -> DiscreteChannel:
     return DiscreteChannel(((TOTAL - count, count), (count, TOTAL - count)))
 
 
-def rounded_down() -> Subject:
+def _rounded_down() -> Subject:
     exact = EXACT.divide(Decimal(TOTAL), 1 + EXACT.exp(ONE)).to_integral_value(rounding=ROUND_FLOOR)
-    return of_table("planted", ONE, flipping(int(exact)))
+    return of_table("planted", ONE, _flipping(int(exact)))
 
 
-def kept_twice() -> Subject:
+def _kept_twice() -> Subject:
     flip = randomized_response(ONE).table[0][1]
-    return of_table("planted", ONE, flipping(flip * flip // TOTAL))
+    return of_table("planted", ONE, _flipping(flip * flip // TOTAL))
 
 
-def one_value_more_honest() -> Subject:
+def _one_value_more_honest() -> Subject:
     first, *others = k_randomized_response(ONE, 4).table
     return of_table(
         "planted", ONE, DiscreteChannel(((first[0] + 3, first[1] - 1, first[2] - 1, first[3] - 1), *others))
     )
 
 
-def a_tie_is_an_answer_of_its_own() -> Subject:
+def _a_tie_is_an_answer_of_its_own() -> Subject:
     table = randomized_response(ONE).table
     return of_table("planted", ONE, DiscreteChannel((*table, (TOTAL - table[0][1] // 2, table[0][1] // 2))))
 
@@ -80,52 +80,52 @@ def a_tie_is_an_answer_of_its_own() -> Subject:
 def few_bits_of_the_coin() -> Subject:
     """Only the top 16 bits are compared, with thresholds cut down to them."""
     flip = randomized_response(ONE).table[0][1] >> 47 << 47
-    return of_table("planted", ONE, flipping(flip))
+    return of_table("planted", ONE, _flipping(flip))
 
 
 # Numbers
 
 
-def number(name: str, dimension: int = 1, epsilon: Decimal = ONE, **more: Decimal) -> Any:
+def _number(name: str, dimension: int = 1, epsilon: Decimal = ONE, **more: Decimal) -> Any:
     given = {"epsilon": epsilon, "threshold": ONE, "dimension": Decimal(dimension), **more}
     return numeric_channel(name, given)
 
 
-def of_scalar(name: str, change: Callable[[Any], Any]) -> Subject:
-    channel = number(name)
+def _of_scalar(name: str, change: Callable[[Any], Any]) -> Subject:
+    channel = _number(name)
     assert isinstance(channel, Coordinates)
     return of_channel("planted", ONE, replace(channel, scalar=change(channel.scalar)))
 
 
-def leans_more(law: Duchi) -> Duchi:
+def _leans_more(law: Duchi) -> Duchi:
     return Duchi(law.lean + (1 << 10))
 
 
-def hits_more(law: Piecewise) -> Piecewise:
+def _hits_more(law: Piecewise) -> Piecewise:
     return replace(law, hit=law.hit + (1 << 40))
 
 
 def cube_as_first_printed() -> Subject:
     """Even dimension, ties in both halves: the level is log(e + 1)."""
-    channel = number("duchi-cube", 2)
+    channel = _number("duchi-cube", 2)
     assert isinstance(channel, DuchiCube)
     return of_channel("planted", ONE, replace(channel, hit=int(TOTAL * 0.7310585786)))
 
 
-def of_noise(share: float) -> Subject:
-    channel = number("gaussian", 2, Decimal(4), delta=Decimal("1e-5"))
+def _of_noise(share: float) -> Subject:
+    channel = _number("gaussian", 2, Decimal(4), delta=Decimal("1e-5"))
     assert isinstance(channel, GaussianNoise)
     return of_channel("planted", Decimal(4), replace(channel, stddev=channel.stddev * share))
 
 
-def a_wrong_cap() -> Subject:
-    channel = number("priv-unit", 3)
+def _a_wrong_cap() -> Subject:
+    channel = _number("priv-unit", 3)
     assert isinstance(channel, PrivUnit)
     return of_channel("planted", ONE, replace(channel, hit=channel.hit + (TOTAL - channel.hit) // 2))
 
 
-def votes_too_loud() -> Subject:
-    channel = number("unary", 2)
+def _votes_too_loud() -> Subject:
+    channel = _number("unary", 2)
     assert isinstance(channel, Unary)
     return of_channel("planted", ONE, replace(channel, other=channel.other - 1))
 
@@ -134,7 +134,7 @@ def votes_too_loud() -> Subject:
 
 
 @dataclass(frozen=True)
-class WithoutTies(GivenLabels):
+class _WithoutTies(GivenLabels):
     """Rows with a tie are not sent."""
 
     def rows(self, task: Task) -> Runs:
@@ -142,7 +142,7 @@ class WithoutTies(GivenLabels):
 
 
 @dataclass(frozen=True)
-class FailingForTies(GivenLabels):
+class _FailingForTies(GivenLabels):
     """A tie is an error."""
 
     def labels(self, task: Task, repetition: int, rows: NDArray[np.int64]) -> Labels:
@@ -151,7 +151,7 @@ class FailingForTies(GivenLabels):
         return super().labels(task, repetition, rows)
 
 
-def of_source(kind: type[GivenLabels]) -> Subject:
+def _of_source(kind: type[GivenLabels]) -> Subject:
     subject = client.of_client("ties", ONE)
     planted = {name: kind(source.values) for name, source in subject.inputs.items()}
     return client.of_sources("planted", ONE, planted)
@@ -164,7 +164,7 @@ class Shared(GivenDraws):
         return np.repeat(self.words[:1, 0], len(rows))
 
 
-def one_coin_for_all_rows() -> Subject:
+def _one_coin_for_all_rows() -> Subject:
     sound = client.of_client("labels", ONE)
     return client.of_sources("planted", ONE, sound.inputs, Shared)
 
@@ -180,7 +180,7 @@ class Forgetting(DiskLedger):
 # Curators
 
 
-def of_release(change: Callable[[central.Releasing], central.Releasing], name: str = "gaussian") -> Subject:
+def _of_release(change: Callable[[central.Releasing], central.Releasing], name: str = "gaussian") -> Subject:
     subject = central.of_records(name, ARMS[name], Decimal(4))
     return replace(subject, inputs={key: change(held) for key, held in subject.inputs.items()}, pace=1.0)
 
@@ -199,20 +199,21 @@ ARMS: dict[str, dict[str, Any]] = {
 
 
 def sensitivity_of_one_coordinate(held: central.Releasing) -> central.Releasing:
+    """A release with a twelfth of its squared sensitivity."""
     assert isinstance(held.request, ReleaseRequest)
     return replace(held, request=replace(held.request, sensitivity_squared=held.request.sensitivity_squared // 12))
 
 
-def not_clipped(held: central.Releasing) -> central.Releasing:
+def _not_clipped(held: central.Releasing) -> central.Releasing:
     return replace(held, exact=tuple(4 * value for value in held.exact))
 
 
-def moved_less(held: central.Releasing) -> central.Releasing:
+def _moved_less(held: central.Releasing) -> central.Releasing:
     assert isinstance(held.request, ChoiceRequest)
     return replace(held, request=replace(held.request, moved=max(1, held.request.moved // 4)))
 
 
-def values_without_noise() -> Subject:
+def _values_without_noise() -> Subject:
     subject = central.of_records("peeling-pure", ARMS["peeling-pure"], ONE)
 
     def draw(held: central.Releasing, count: int, coins: AuditCoins) -> Floats:
@@ -224,14 +225,14 @@ def values_without_noise() -> Subject:
     return replace(subject, draw=draw)
 
 
-def sums_without_noise() -> Subject:
+def _sums_without_noise() -> Subject:
     def plain(held: central.Releasing, count: int, coins: AuditCoins) -> Floats:
         return np.array([held.exact] * count, dtype=np.float64)
 
     return replace(of_sums(ONE, plain), pace=1.0)
 
 
-def one_sided(law: Laplace) -> Laplace:
+def _one_sided(law: Laplace) -> Laplace:
     class Positive(Laplace):
         def report(self, t: Floats, words: NDArray[np.uint64]) -> Floats:
             return t + np.abs(super().report(t, words) - t)
@@ -240,34 +241,34 @@ def one_sided(law: Laplace) -> Laplace:
 
 
 BUGS: dict[str, Callable[[], Subject]] = {
-    "a threshold is rounded down": rounded_down,
-    "a label is kept with p + (1 - p) p": kept_twice,
+    "a threshold is rounded down": _rounded_down,
+    "a label is kept with p + (1 - p) p": _kept_twice,
     "the table is that of 2 epsilon": lambda: of_table("planted", ONE, randomized_response(2 * ONE)),
-    "one value is more honest by three coins": one_value_more_honest,
-    "a tie is an answer of its own": a_tie_is_an_answer_of_its_own,
+    "one value is more honest by three coins": _one_value_more_honest,
+    "a tie is an answer of its own": _a_tie_is_an_answer_of_its_own,
     "16 bits of the coin": few_bits_of_the_coin,
-    "a lean of a few coins more": lambda: of_scalar("duchi", leans_more),
-    "a window that is hit too often": lambda: of_scalar("piecewise", hits_more),
-    "discrete noise of another level": lambda: of_scalar(
+    "a lean of a few coins more": lambda: _of_scalar("duchi", _leans_more),
+    "a window that is hit too often": lambda: _of_scalar("piecewise", _hits_more),
+    "discrete noise of another level": lambda: _of_scalar(
         "discrete-laplace", lambda _: discrete_laplace(Decimal("1.01"))
     ),
-    "Laplace noise of sensitivity 1, not 2": lambda: of_scalar("laplace", lambda law: Laplace(law.scale / 2)),
-    "Laplace noise on one side": lambda: of_scalar("laplace", one_sided),
+    "Laplace noise of sensitivity 1, not 2": lambda: _of_scalar("laplace", lambda law: Laplace(law.scale / 2)),
+    "Laplace noise on one side": lambda: _of_scalar("laplace", _one_sided),
     "the cube as first printed": cube_as_first_printed,
-    "a quarter of the Gaussian noise": lambda: of_noise(0.25),
-    "a tenth less Gaussian noise": lambda: of_noise(0.9),
-    "a cap that is hit too often": a_wrong_cap,
-    "a vote that is louder by one coin": votes_too_loud,
-    "rows with ties are not sent": lambda: of_source(WithoutTies),
-    "a tie is refused": lambda: of_source(FailingForTies),
-    "one coin for all rows": one_coin_for_all_rows,
+    "a quarter of the Gaussian noise": lambda: _of_noise(0.25),
+    "a tenth less Gaussian noise": lambda: _of_noise(0.9),
+    "a cap that is hit too often": _a_wrong_cap,
+    "a vote that is louder by one coin": _votes_too_loud,
+    "rows with ties are not sent": lambda: _of_source(_WithoutTies),
+    "a tie is refused": lambda: _of_source(_FailingForTies),
+    "one coin for all rows": _one_coin_for_all_rows,
     "a ledger that forgets": lambda: of_tasks(ONE, Forgetting),
-    "the sensitivity of one coordinate": lambda: of_release(sensitivity_of_one_coordinate),
-    "records are not clipped": lambda: of_release(not_clipped),
-    "scores move further than they may": lambda: of_release(moved_less, "peeling-pure"),
-    "values without noise": values_without_noise,
+    "the sensitivity of one coordinate": lambda: _of_release(sensitivity_of_one_coordinate),
+    "records are not clipped": lambda: _of_release(_not_clipped),
+    "scores move further than they may": lambda: _of_release(_moved_less, "peeling-pure"),
+    "values without noise": _values_without_noise,
     "the last bits of doubles": lambda: replace(of_selection("peeling-pure", ONE), reals=False),
-    "sums without noise, in one run": sums_without_noise,
+    "sums without noise, in one run": _sums_without_noise,
 }
 
 
