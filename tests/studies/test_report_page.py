@@ -113,6 +113,13 @@ def test_a_page_is_one_file_that_loads_nothing(finished: Path) -> None:
         assert summary is not None and means[arm.name, 1, level] == pytest.approx(summary.moments.mean, rel=1e-5)
 
 
+def test_a_page_of_many_arms_leaves_out_differences_of_other_metrics(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("studies.report.payload.MOST_PAIRS", 100)
+    assert set(payload(View.open(Folder(finished)))["pairs"]) == {"error_l2"}
+
+
 def test_json_cannot_leave_its_element() -> None:
     hostile = {"</script><!--": ["<b>&", "\u2028"]}
     text = embedded(hostile)

@@ -40,6 +40,7 @@ function differences(study, host) {
     choose("What", metrics.map((metric) => metric.label), 0, set("metric")),
     choose("Privacy level", study.levels.map((level) => level.title), state.level, set("level")),
     choose(`Number of ${study.rows}`, study.counts.map(count), last, set("n")));
+  if (metrics.length < study.metrics.length) controls.append(el("div", { class: "quiet" }, "Other metrics: paired.csv, which halftruth report writes."));
   host.append(controls, el("div", { class: "panel" }, figure), el("details", {}, el("summary", {}, "Numbers behind this figure"), table));
   draw();
 }
