@@ -126,6 +126,7 @@ def accept(exchange: Exchange, least: int, heard: Sequence[Heard], unread: Seque
     exchange.blame((*(reason for each in heard for reason in each.collected.rejected), *unread))
     for each in heard:
         task, collected = each.task, each.collected
+        exchange.refused(collected.refusals.total())
         codes = [f"refused: {words}" for words in refused(collected)]
         for words in (*codes, *(f"rejected: {reason}" for reason in collected.rejected)):
             _log.warning(one_line(f"{task.trust.label} task at n = {task.n}, epsilon = {task.epsilon}: {words}"))

@@ -93,6 +93,11 @@ class Exchange:
             self.seen["rejected"] += 1
             self.blamed[reason] += 1
 
+    def refused(self, count: int) -> None:
+        """Count answers in which a client refused a task."""
+        if count:
+            self.seen["refused"] += count
+
     def name(self, node: int) -> str:
         """What a node is called: by the register, or by Flower's number."""
         known = self.register.of(node) if self.register else None

@@ -18,6 +18,7 @@ differential privacy cost in accuracy, and rankings from real preferences."""
 EXAMPLES = """\
 examples:
   halftruth run studies/toml/quick.toml --out out/quick
+  halftruth watch out/quick
   halftruth report out/quick
   halftruth fit votes.csv --trust local --epsilon 1
   halftruth records losses.csv --columns loss --id claim --trust central --epsilon 1 --tail 0.5 --moment 20
@@ -66,6 +67,7 @@ anywhere: open it in a browser, send it, or print it."""
 
 # Words of a command, its module with `add_arguments` and `main`, and its line of help, in the order that is shown.
 COMMANDS = (
+    (("watch",), "studies.watch", "how far a run is: progress, errors so far, messages of nodes"),
     (("fit",), "studies.fit", "rank items from a file of comparisons"),
     (("records",), "studies.records", "means and models of numbers in a file, with heavy tails or without"),
     (("federate",), "studies.federate", "rankings, means and models from files that stay on several nodes"),

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from protocol.failure import RunFailed
 from protocol.strict import StudyError
 from studies.files import write_text
-from studies.folder import Folder
+from studies.folder import Folder, one_run
 from studies.load import Loaded, load
 from studies.report import tables
 from studies.report.view import View
@@ -88,21 +88,12 @@ def _run(args: argparse.Namespace, loaded: Loaded, out: Path, progress: Callable
 
 def report_command(args: argparse.Namespace) -> int:
     """`halftruth report`: tables in the terminal, plots and CSV files in the folder; or one page of all folders."""
-    folders = [_one_run(Path(out)) for out in args.out]
+    folders = [one_run(Path(out)) for out in args.out]
     if args.html is not None:
         return _page(folders, Path(args.html) if args.html else folders[0].path / "report.html")
     for folder in folders:
         _report(folder)
     return 0
-
-
-def _one_run(path: Path) -> Folder:
-    """The folder of a run. Raises StudyError for one of policies or attacks."""
-    if (worlds := path / "worlds").is_dir():
-        raise StudyError(f"{path}: expected one run, got a study of policies: name a world's folder in {worlds}")
-    if any((path / name).exists() for name in ("attack.json", "attacks.parquet")):
-        raise StudyError(f"{path}: expected one run, got a study of attacks, which has its tables and plots")
-    return Folder(path)
 
 
 def _page(folders: Sequence[Folder], path: Path) -> int:

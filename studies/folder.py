@@ -1,7 +1,9 @@
 """A results folder: study.json, parts/, results.parquet. Nothing in it is overwritten unless asked."""
 
 import json
+import os
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +72,11 @@ class Folder:
         return self.path / "rounds.txt"
 
     @property
+    def rounds_now(self) -> Path:
+        """A link to what a server of this run's own says of its rounds, while it runs."""
+        return self.path / "rounds-now.txt"
+
+    @property
     def journal(self) -> Path:
         """Answered rounds of units that are not finished: a run that goes on asks them of nobody."""
         return self.path / "journal"
@@ -100,6 +107,15 @@ class Folder:
         """Write study.json atomically."""
         text = json.dumps(record, indent=2) + "\n"
         write_text(self.study, text)
+
+
+def one_run(path: Path) -> Folder:
+    """The folder of a run. Raises StudyError for one of policies or attacks."""
+    if (worlds := path / "worlds").is_dir():
+        raise StudyError(f"{path}: expected one run, got a study of policies: name a world's folder in {worlds}")
+    if any((path / name).exists() for name in ("attack.json", "attacks.parquet")):
+        raise StudyError(f"{path}: expected one run, got a study of attacks, which has its tables and plots")
+    return Folder(path)
 
 
 def prepare(folder: Folder, loaded: Loaded, block: int | None, resume: bool, overwrite: bool) -> list[Cell]:
@@ -169,9 +185,12 @@ def _resumed(folder: Folder, loaded: Loaded) -> list[Cell]:
             f"{folder.path}: the study to resume is not the one that was started:\n  {lines}\n"
             "Undo the change, say --overwrite to start again, or choose another --out"
         )
+    now = time.time_ns()
     folder.parts.mkdir(exist_ok=True)
     for draft in folder.parts.glob(".*.part"):  # of a process that was killed
         draft.unlink(missing_ok=True)
+    for path, after in ((folder.study, 0), (folder.parts, 1_000_000)):  # who watches sees that a session began
+        os.utime(path, ns=(now + after, now + after))
     return cells(loaded.study, record["block"])
 
 

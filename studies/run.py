@@ -18,10 +18,8 @@ from protocol.strict import StudyError
 from protocol.study import Cell
 from studies.folder import Folder, merge, prepare
 from studies.load import Loaded
-from studies.parts import part_path
+from studies.parts import part_path, weight
 from studies.unit import How, UnitError, deaf, one_thread, run_unit, start_worker, work
-
-OVERHEAD = 3000  # what a repetition costs besides its rows, in rows: for the estimate of the time left
 
 Progress = Callable[[int, int], None]
 # Plays cells in any order: scores each, writes its part, and yields it with the seconds it took.
@@ -86,8 +84,8 @@ def play_missing(
     """
     present = set(folder.finished())
     missing = [cell for cell in units if cell not in present]
-    whole = sum(_weight(cell) for cell in units)
-    done = whole - sum(_weight(cell) for cell in missing)
+    whole = sum(map(weight, units))
+    done = whole - sum(map(weight, missing))
     progress(done, whole)
     if not missing:
         return
@@ -97,17 +95,13 @@ def play_missing(
         with closing(play(folder, loaded, missing)) as playing:
             for cell, duration in playing:
                 seconds[part_path(folder.parts, cell).stem] = round(duration, 3)
-                done += _weight(cell)
+                done += weight(cell)
                 progress(done, whole)
     except KeyboardInterrupt as stopped:
         code = getattr(stopped, "code", 130)
         raise Interrupted(len(set(folder.finished()) & set(units)), len(units), code) from None
     finally:
         _note_session(folder, facts, time.perf_counter() - start, seconds)
-
-
-def _weight(cell: Cell) -> int:
-    return cell.repetitions * (cell.n + OVERHEAD)
 
 
 def _in_process(

@@ -132,7 +132,9 @@ def _play(
 
 @contextmanager
 def kept_rounds(processes: Processes, folder: Folder) -> Iterator[None]:
-    """What the server said of its rounds stays in the folder, however the run ends."""
+    """What the server says of its rounds is seen from the folder meanwhile, and stays there, however the run ends."""
+    folder.rounds_now.unlink(missing_ok=True)  # of a process that was killed
+    folder.rounds_now.symlink_to(processes.home / OUTCOMES / ROUNDS_FILE)
     try:
         yield
     finally:
@@ -140,6 +142,7 @@ def kept_rounds(processes: Processes, folder: Folder) -> Iterator[None]:
             said = (processes.home / OUTCOMES / ROUNDS_FILE).read_text("utf-8")
             with folder.rounds.open("a", encoding="utf-8") as file:
                 file.write(said)
+        folder.rounds_now.unlink(missing_ok=True)
 
 
 def _records(

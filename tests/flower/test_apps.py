@@ -299,7 +299,7 @@ def test_a_live_run_says_what_it_leaves_out(
         "refused: INTERNAL x 1 (node 103)",
         "rejected: node 104: a report that is already here (node 100)",
         "rejected: node 105: expected the bytes of a reply",
-        "answered: 6, rejected: 2",
+        "answered: 6, refused: 1, rejected: 2",
     ):
         assert words in caplog.text
 

@@ -37,6 +37,7 @@ FEDERATION = ("up", "status", "down", "server", "certs", "keys new", "keys regis
 COMMANDS = (
     "run",
     "report",
+    "watch",
     "fit",
     "federate",
     "policy",
@@ -49,7 +50,7 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("command", ["run", "report", "federate", "node", *FEDERATION])
+@pytest.mark.parametrize("command", ["run", "report", "watch", "federate", "node", *FEDERATION])
 def test_every_command_shows_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of(*command.split(), "--help") == 0
     assert f"halftruth {command}" in capsys.readouterr().out.split("examples:")[1]
