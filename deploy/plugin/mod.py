@@ -46,12 +46,17 @@ class PrivateUpdates:
         try:
             return Message(self._content(message, context, call_next), reply_to=message)
         except Refused as refused:
-            reason = f"refused: {refused}"
-        except Exception as error:
-            reason = f"refused: {REASONS.get(type(error), 'internal error')}"
+            reason = str(refused)
+        except BudgetExhausted:
+            reason = "the budget is spent"
+        except LedgerUnavailable as error:
+            reason = "the ledger is not available"
+            _log.warning("%s", error)
+        except Exception as error:  # its text could hold data: it is neither sent nor logged
+            reason = "internal error"
             _log.warning("no answer: %s", _place(error))
-        _log.warning("%s", reason)
-        return Message(Error(FAILED, reason), reply_to=message)
+        _log.warning("refused: %s", reason)
+        return Message(Error(FAILED, f"refused: {reason}"), reply_to=message)
 
     def _content(self, message: Message, context: Context, call_next: ClientAppCallable) -> RecordDict:
         kind = message.metadata.message_type.partition(".")[0]
@@ -71,12 +76,6 @@ class PrivateUpdates:
             return bounded(learned(message, context, call_next, before, form), channel.bound)
 
         return packed(self.purse.answer(message, context, channel, learn), channel)
-
-
-REASONS: dict[type[Exception], str] = {
-    BudgetExhausted: "the budget is spent",
-    LedgerUnavailable: "the ledger is not available",
-}
 
 
 def private_updates(

@@ -126,6 +126,10 @@ def ordinary(mods: list[Any]) -> ClientApp:
     def misshapen(message: Message, context: Context) -> Message:
         return Message(RecordDict({"x": ArrayRecord({"slopes": Array(np.zeros(7))})}), reply_to=message)
 
+    @app.query("raising")
+    def asking(message: Message, context: Context) -> Message:
+        raise RuntimeError(SECRET)
+
     @app.query()
     def query(message: Message, context: Context) -> Message:
         return Message(RecordDict({"note": ConfigRecord({"text": SECRET})}), reply_to=message)
@@ -186,6 +190,17 @@ def test_a_spent_budget_refuses_and_a_question_asked_again_gets_its_answer(tmp_p
     assert entry.unit is Unit.HOLDER and entry.epsilon == 4 and holder.epsilon == 8
 
 
+def test_a_run_that_starts_again_repeats_its_answers_and_a_partition_has_its_own(tmp_path: Path) -> None:
+    rooms = [Room(ordinary([private(tmp_path)]), 2) for _ in range(2)]
+    (one, other), (again, _) = ([report_of(room.ask(asked(node=node))) for node in (100, 101)] for room in rooms)
+    assert (one == again).all() and (one != other).any()
+    ledger = tmp_path / "n.sqlite"
+    assert [each.epsilon for each in read_labelers(ledger)] == [4, 4]
+    Room(ordinary([private(tmp_path)]), 2, rate=0.5).ask(asked())
+    Room(ordinary([private(tmp_path, epsilon=3)]), 2).ask(asked())
+    assert sorted(each.epsilon for each in read_labelers(ledger)) == [4, 11], "another question, another answer"
+
+
 @pytest.mark.parametrize("kind", ["train.raising", "train.strange", "train.misshapen"])
 def test_whether_training_fails_is_not_seen(tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture) -> None:
     reply = Room(ordinary([private(tmp_path)]), 1).ask(asked(kind))
@@ -199,6 +214,11 @@ def test_other_messages_are_refused_unless_the_node_says_so(tmp_path: Path, kind
     reply = Room(ordinary([private(tmp_path)]), 1).ask(asked(kind))
     assert reply.has_error() and reply.error.reason.startswith("refused: this node answers training only")
     assert Room(ordinary([private(tmp_path, public={kind})]), 1).ask(asked(kind)).has_content()
+
+
+def test_the_text_of_an_exception_stays_here(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    reply = Room(ordinary([private(tmp_path, public=["query"])]), 1).ask(asked("query.raising"))
+    assert reply.error.reason == "refused: internal error" and SECRET not in caplog.text
 
 
 @pytest.mark.parametrize(
