@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from client.sources.comparisons import Comparisons
-from client.sources.outcomes import in_order
 from client.sources.reading import EMPTY, Records, name_of
 
 Answers = Mapping[str, tuple[str, str]]
@@ -26,7 +25,8 @@ def answer_to(answer: str, prompt: str | None) -> str:
 def with_prompts(records: Records, prompt: str | None, found: Comparisons) -> tuple[Comparisons, Answers]:
     """The same comparisons of answers to what the column `prompt` says, and each one's (answer, prompt).
 
-    Pairs are again in the order of their items' names. Without such a column items are what they were.
+    Pairs stay in the order of their answers' names: a ledger knows a label's answer by the side that it is for, and by
+    names of answers and prompts another side could come first. Without such a column items are what they were.
     """
     if prompt is None:
         return found, {}
@@ -39,5 +39,4 @@ def with_prompts(records: Records, prompt: str | None, found: Comparisons) -> tu
             asked = prompts[place] or EMPTY
             sides[-1].append(name := answer_to(answer, asked))
             known[name] = (answer, asked)
-    first, second, outcome = in_order(sides[0], sides[1], found.outcome)
-    return replace(found, first=first, second=second, outcome=outcome), known
+    return replace(found, first=sides[0], second=sides[1]), known

@@ -1,5 +1,6 @@
 """Answers to prompts as items, and vectors that join by name: rows, identities, and what is refused."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,11 +68,22 @@ def test_labels_keep_their_names_and_pairs_their_order(votes: Path) -> None:
     assert list(plain.identities) == list(asked.identities)
     assert (plain.label_count, asked.label_count) == (3, 3)
     assert [tuple(asked.items[item] for item in pair) for pair in asked.pairs.tolist()] == [
-        tuple(sorted(answer_to(text, prompt) for text in texts))
-        for prompt, *texts in (("Is it?", "Yes", "No"), ("Can it?", "No", "Yes"), ("Is it?", "No", "Maybe"))
+        tuple(answer_to(text, prompt) for text in texts)
+        for prompt, *texts in (("Is it?", "No", "Yes"), ("Can it?", "No", "Yes"), ("Is it?", "Maybe", "No"))
     ]
     assert len(plain.items) == 3
     assert len(asked.items) == 5
+
+
+@pytest.mark.parametrize("pair", [("Yes", "Yes please"), ("a\nb", "a b"), ("s" * 80 + "1", "s" * 80 + "2")])
+def test_an_answer_that_a_ledger_keeps_is_for_the_same_side(tmp_path: Path, pair: tuple[str, str]) -> None:
+    """A label has one name with prompts and without, so its value has to mean the same text, whoever is first."""
+    path = tmp_path / "pairs.jsonl"
+    lines = [{"labeler": "ann", "prompt": f"Why {n}?", "chosen": pair[0], "rejected": pair[1]} for n in range(16)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    plain, asked = read_table(path, False), read_table(path, False, Wanted(prompt="prompt"))
+    assert list(plain.identities) == list(asked.identities)
+    assert plain.values.reveal().tolist() == asked.values.reveal().tolist()
 
 
 def test_what_nothing_describes_is_named(tmp_path: Path, votes: Path) -> None:
