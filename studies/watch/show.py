@@ -31,10 +31,10 @@ MEANT = {
 
 def shown(seen: Seen) -> RenderableType:
     """All of it for a terminal: state, units by n, errors by arm, messages of nodes."""
-    parts: list[RenderableType] = [Text(_head(seen), style="bold"), _units(seen)]
+    parts: list[RenderableType] = [Text(head(seen), style="bold"), _units(seen)]
     if seen.errors:
         parts += [_errors(seen), Text(LOOKING, style="dim")]
-    parts += [Text(printable(line)) for line in _lines(seen)]
+    parts += [Text(printable(line)) for line in lines(seen)]
     return Group(*parts)
 
 
@@ -77,7 +77,8 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _head(seen: Seen) -> str:
+def head(seen: Seen) -> str:
+    """The study, and whether it runs, in a line."""
     where = f" ({', '.join(seen.runtimes)})" if seen.runtimes else ""
     name = printable(seen.loaded.study.name)
     if seen.state == FINISHED:
@@ -130,7 +131,8 @@ def _cell(moments: Moments | None) -> str:
     return f"{moments.mean:.3g} {interval}"
 
 
-def _lines(seen: Seen) -> Iterator[str]:
+def lines(seen: Seen) -> Iterator[str]:
+    """What came of messages, and what there is to say or to do."""
     told = seen.messages
     if told.rounds:
         words = [f"{MEANT.get(name, name)}: {count:,}" for name, count in sorted(told.counts.items())]

@@ -13,13 +13,17 @@ LOOK = ("look.css",)
 PARTS = ("theme.js", "dom.js", "table.js", "chart.js")  # one scope: a later one uses what an earlier one defines
 
 
-def page(title: str, body: Markup, data: Any, styles: Sequence[str], scripts: Sequence[str]) -> str:
-    """The text of a page: `data` as JSON in its element #data, `styles` and `scripts` inline, known by their hashes."""
+def page(title: str, body: Markup, data: Any, styles: Sequence[str], scripts: Sequence[str], asks: bool = False) -> str:
+    """The text of a page: `data` as JSON in its element #data, `styles` and `scripts` inline, known by their hashes.
+
+    `asks`: its script may ask the server that it came from, and nobody else.
+    """
     style, script = "\n".join(styles), '(() => {\n"use strict";\n' + "\n".join(scripts) + "\n})();"
     policy = (
         f"default-src 'none'; script-src {_hashed(script)}; style-src {_hashed(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
+    policy += "; connect-src 'self'" if asks else ""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),

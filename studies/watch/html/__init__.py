@@ -1,0 +1,1 @@
+"""The page of `halftruth watch --serve`: its own script and style."""
