@@ -44,10 +44,13 @@ def widening(intrinsic: Callable[..., Any], nothing: Callable[[], Any]) -> Calla
     return cast(Callable[[], None], intrinsic(wide))
 
 
+SHARED = (Path(__file__), Path(__file__).with_name("turning.py"))  # sources of which kernels of any folder are made
+
+
 @functools.cache
 def forget_stale(sources: Path) -> None:
     """Drop kept code older than any kernel's source: numba itself looks at a function's own file only."""
-    changed = max(source.stat().st_mtime for source in (Path(__file__), *sources.glob("kernels*.py")))
+    changed = max(source.stat().st_mtime for source in (*SHARED, *sources.glob("kernels*.py")))
     for index in (sources / "__pycache__").glob("kernels*.nbi"):
         with suppress(FileNotFoundError):
             if index.stat().st_mtime < changed:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from protocol.compiling import SHARED
+
 FOLDER = "HALFTRUTH_KERNELS"
 
 
@@ -27,7 +29,7 @@ class Kept:
     def from_function(cls, function: Callable[..., Any], file: str) -> "Kept":
         """The place for a function of a source file."""
         sources = sorted(Path(file).parent.glob("kernels*.py"))
-        stamp = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).digest()
+        stamp = hashlib.sha256(b"".join(source.read_bytes() for source in (*SHARED, *sources))).digest()
         chosen = os.environ.get(FOLDER)
         wanted = Path(chosen) / f"kernels-{stamp.hex()[:16]}" if chosen else None
         folder = wanted if wanted is not None and _writable(wanted) else Path(file).parent / "__pycache__"

@@ -44,7 +44,7 @@ class Transcript:
             os.fsync(self._handle)
 
     def kept(self, ask: Ask) -> Ask:
-        """The same way of asking, with tasks and replies kept: on disk before the last reply is given out."""
+        """The same way of asking, with tasks and replies kept: on disk before a reader is told that these are all."""
 
         def recorded(tasks: list[bytes]) -> Iterator[bytes]:
             self.asked(tasks)

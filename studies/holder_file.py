@@ -202,6 +202,10 @@ def tell(table: "Table", wanted: "Wanted | RankingWanted", private: bool = True)
         shown = "; ".join(" / ".join(map(told, group)) for group in near[:MOST_ALIKE])
         more = ", ..." if len(near) > MOST_ALIKE else ""
         print(printable(f"Different items, though their names look alike: {shown}{more}"), file=sys.stderr)
+    merged = table.label_count < len(table.pairs)
+    if merged and isinstance(columns, Columns) and columns.prompt not in (None, *columns.questions):
+        said = f"One label: answers of a labeler to several prompts; --question {columns.prompt} parts them"
+        print(printable(said), file=sys.stderr)
     if table.dropped:
         what = "that compare an item with itself" if pairs else "of less than two items"
         print(f"Left out: {counted(table.dropped, 'row')} {what}", file=sys.stderr)

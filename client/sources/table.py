@@ -43,9 +43,10 @@ class Table:
     """Comparisons of one file, in its order. `rows` are their global numbers, increasing: 0, 1, ... or as a split says.
 
     Public: `items`, `pairs`, int32 (rows, 2), whose first item comes first by name (the answer's, where it is one to a
-    prompt) whatever its number, and `features` of items, float64 (items, p), where they are described by some. Kept here: labelers, questions, and `values`: 1 iff
-    the second of the pair wins, 2 for a tie. A row whose winner is `missing` has the value 0: under a claim it is a
-    label as others are, since which ones are missing would tell something. Rows of one (labeler, unordered pair,
+    prompt) whatever its number, and `features` of items, float64 (items, p), where they are described by some. Kept
+    here: labelers, questions, and `values`: 1 iff the second of the pair wins, 2 for a tie. A row whose winner is
+    `missing` has the value 0: under a claim it is a label as others are, since which ones are missing would tell
+    something. Rows of one (labeler, unordered pair,
     question) are one label: under every claim the lowest of them stands for it and the others are not sent. `public`
     says that the user declared the labels to be no secret. `dropped` counts lines that compare an item with itself,
     `unnamed` those left out because an item is missing. `answers`: of items that are answers to prompts, the (answer,

@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
     from server.listening import RoundFailed
     from studies.export.reports import reported
     from studies.export.texts import prompt_column
-    from studies.export.trl import write_trl
+    from studies.export.trl import check_columns, write_trl
     from studies.fit.state import LEDGER
 
     try:
@@ -61,6 +61,7 @@ def main(args: argparse.Namespace) -> int:
     args.prompt = prompt_column(Path(args.file), args.prompt)
     table = read_file(args)
     tell(table, wanted(args))
+    check_columns(table)
     seed = None if args.seed is None else seed_of(args.seed)
     if seed is None and (note := new_ledger(state / LEDGER, "folder")):
         print(printable(note), file=sys.stderr)

@@ -1,5 +1,6 @@
 """All of the texts that names stand for, as their names have them: which column a text came from is not to be seen."""
 
+import json
 import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -34,13 +35,18 @@ def full_texts(path: Path, columns: Iterable[str]) -> Mapping[str, Text]:
     found: dict[str, Text] = {}
 
     def take(value: Any) -> None:
-        name = text_of(value) or EMPTY
-        if name not in found:
-            found[name] = _full(value)
+        name, text = text_of(value) or EMPTY, _full(value)
+        known = found.setdefault(name, text)
+        if known != text:  # a conversation and its JSON: which is written may not follow from which comes first
+            found[name] = min(known, text, key=_place)
 
     records = read_records(path)
     records.scan(dict.fromkeys(columns, take))
     return found
+
+
+def _place(text: Text) -> tuple[bool, str]:
+    return isinstance(text, str), json.dumps(text)
 
 
 def _full(value: Any) -> Text:
@@ -57,4 +63,5 @@ def _turn(part: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _clean(value: Any) -> str:
-    return "" if value is None else unicodedata.normalize("NFC", str(value)).strip()
+    text = str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+    return unicodedata.normalize("NFC", text).strip()

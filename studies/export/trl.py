@@ -39,11 +39,17 @@ def write_trl(out: Path, table: Table, found: Reported, form: str) -> int:
     return len(lines)
 
 
-def preferences(table: Table, found: Reported) -> list[Preference]:
-    """A line for each label: prompt where there is one, and which text it reports as chosen and which as rejected."""
+def check_columns(table: Table) -> Columns:
+    """The columns of a file whose texts can be written; raises StudyError for others, before any label is asked."""
     columns = table.columns
     if not isinstance(columns, Columns) or columns.both is not None:
         raise StudyError(f"{table.path}: expected texts in two columns, such as chosen and rejected")
+    return columns
+
+
+def preferences(table: Table, found: Reported) -> list[Preference]:
+    """A line for each label: prompt where there is one, and which text it reports as chosen and which as rejected."""
+    columns = check_columns(table)
     asked = [] if columns.prompt is None else [columns.prompt]
     texts = full_texts(table.path, [*columns.items, *asked])
     lines = []
@@ -115,7 +121,8 @@ label_smoothing = 1 / (1 + e^epsilon):
 {settings}
 ```
 
-Its expectation over the reports is the loss of the true labels, so its gradient is that of the de-biased loss of
+Its expectation over the reports is the loss of the true labels (a tie is a fair coin's, and an answer that is missing
+counts for the text whose name comes first), so its gradient is that of the de-biased loss of
 Chowdhury, Zhou and Natarajan (2024). With another `label_smoothing` it is biased. The usual loss, `sigmoid`, learns
 as if all reports were true. Of TRL {bad} to {last}, `use_liger_kernel=True` hands this loss to Liger without the
 smoothing, which has then no effect, without a word: leave that flag off, or take {mended} or later.

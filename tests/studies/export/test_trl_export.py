@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from studies.cli import main
+from studies.export.texts import full_texts
 
 PROMPTS = ("Why?", "How long\nis it?")
 LONG = "an answer of many words, " * 20
@@ -87,6 +88,25 @@ def test_the_card_says_guarantee_and_setting(tmp_path: Path) -> None:
     assert "7.5 at the most here, of 5." in card
     smoothing = float(re.search(r'loss_type="robust", label_smoothing=(\S+)\)', card)[1])  # type: ignore[index]
     assert smoothing == pytest.approx(1 / (1 + np.exp(1.5)), rel=1e-15)
+
+
+def test_columns_that_cannot_be_written_are_refused_before_a_label_is_asked(tmp_path: Path) -> None:
+    source, state = tmp_path / "cells.csv", tmp_path / "state"
+    source.write_text("labeler,pair,winner\nann,tea;coffee,tea\n")
+    words = ["export", str(source), "--for", "trl", "--epsilon", "1", "--pair", "pair", "--out", str(tmp_path / "o")]
+    assert main([*words, "--state", str(state)]) == 2
+    assert not state.exists() and not (tmp_path / "o").exists()
+
+
+def test_how_a_text_is_written_does_not_tell_its_column(tmp_path: Path) -> None:
+    talk = [{"role": "assistant", "content": "Yes."}]
+    written = []
+    for name, chosen, rejected in (("a", talk, json.dumps(talk)), ("b", json.dumps(talk), talk)):
+        lines = [{"chosen": chosen, "rejected": "No."}, {"chosen": "No.", "rejected": rejected}]
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        texts = full_texts(tmp_path / name, ["chosen", "rejected"])
+        written.append(sorted(map(json.dumps, texts.values())))
+    assert written[0] == written[1]
 
 
 def test_wrong_use_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
