@@ -108,7 +108,7 @@ def _page(every: float) -> str:
         id="errors-part",
         hidden=True,
     )
-    said = tag("section", tag("h2", "Messages"), tag("ul", id="lines"), id="lines-part", hidden=True)
+    said = tag("section", tag("h2", "Notes"), tag("ul", id="lines"), id="lines-part", hidden=True)
     main = tag(
         "main",
         tag("h1", "A run"),

@@ -44,7 +44,7 @@ function rows(errors) {
   const [least, most] = [Math.log(Math.min(...ends)), Math.log(Math.max(...ends))];
   const x = (value) => (value > 0 ? 3 + 194 * (most > least ? (Math.log(value) - least) / (most - least) : 0.5) : 0);
   place("errors").replaceChildren(...own.map((one) => el("tr", {},
-    el("th", { scope: "row" }, one.arm),
+    el("th", { scope: "row" }, one.arm.split("/").flatMap((part, i) => (i ? ["/", el("wbr"), part] : [part]))),
     el("td", {}, number(one.mean)),
     el("td", {}, between(one.low, one.high)),
     el("td", {}, count(one.repetitions)),
