@@ -50,7 +50,7 @@ class PreferenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     radius of the ball of theta, "auto" for 2 sqrt(2 d / mean |x|^2).
 
     Coins are the system's, unless `random_state` is given: then they have addresses, the same at every run, and
-    protect nobody. X is public, y is not, and neither is whoever has rows at all.
+    protect nobody. X is public, and so are who has rows and which two classes there are; y is private otherwise.
     A `state` folder keeps a ledger: `fit(X, y, ids=names)` names labels, and one of a name that answered before
     at this level answers the same again, for nothing. Without it every `fit` spends `epsilon` anew, so a search
     over five folds spends it five times.

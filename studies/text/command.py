@@ -87,6 +87,8 @@ def _embedded(
 ) -> Embedded:
     """All texts of a file; what was read, and how fast, is said on the error stream."""
     columns = _columns(args, records) if texts is None else texts
+    if args.prompt in columns:
+        raise StudyError(f"--prompt: {args.prompt} is a column of texts: expected another")
     for name in (*columns, *(() if args.prompt is None else (args.prompt,))):
         if records.names.count(name) != 1:
             raise StudyError(f"{records.path}, header: expected one column {name!r}, got {', '.join(records.names)}")

@@ -101,12 +101,13 @@ def test_columns_that_cannot_be_written_are_refused_before_a_label_is_asked(tmp_
 def test_how_a_text_is_written_does_not_tell_its_column(tmp_path: Path) -> None:
     talk = [{"role": "assistant", "content": "Yes."}]
     written = []
-    for name, chosen, rejected in (("a", talk, json.dumps(talk)), ("b", json.dumps(talk), talk)):
+    same = json.dumps(talk, sort_keys=True, separators=(",", ":"))
+    for name, chosen, rejected in (("a", talk, same), ("b", same, talk)):
         lines = [{"chosen": chosen, "rejected": "No."}, {"chosen": "No.", "rejected": rejected}]
         (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
         texts = full_texts(tmp_path / name, ["chosen", "rejected"])
         written.append(sorted(map(json.dumps, texts.values())))
-    assert written[0] == written[1]
+    assert written[0] == written[1] == sorted(map(json.dumps, (talk, "No.")))
 
 
 def test_wrong_use_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -181,6 +181,7 @@ def test_texts_are_embedded_once_and_damage_is_mended(model: Model, tmp_path: Pa
         (["--out", "v.npz", "--dimensions", "257"], "--dimensions: expected a number in 1..256, got '257'"),
         (["--out", "v.npz", "--batch", "0"], "--batch: expected a number in"),
         (["--out", "v.npz", "--text", "lost"], "expected one column 'lost', got labeler, prompt, chosen, rejected"),
+        (["--out", "v.npz", "--text", "prompt,chosen", "--prompt", "prompt"], "--prompt: prompt is a column of texts"),
         (["--out", "pairs.jsonl.npz"], "--out: expected a file that is not there yet"),
     ],
 )
