@@ -204,8 +204,8 @@ def tell(table: "Table", wanted: "Wanted | RankingWanted", private: bool = True)
         print(printable(f"Different items, though their names look alike: {shown}{more}"), file=sys.stderr)
     merged = table.label_count < len(table.pairs)
     if merged and isinstance(columns, Columns) and columns.prompt not in (None, *columns.questions):
-        parts = f"--question {columns.prompt} parts them"
-        print(printable(f"One label: answers of a labeler to several prompts; {parts}"), file=sys.stderr)
+        what = f"answers about one pair to several prompts; --question {columns.prompt} parts them"
+        print(printable(f"One label of a labeler: {what}"), file=sys.stderr)
     if table.dropped:
         what = "that compare an item with itself" if pairs else "of less than two items"
         print(f"Left out: {counted(table.dropped, 'row')} {what}", file=sys.stderr)

@@ -101,6 +101,8 @@ class PreferenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             )
         if (ids is None) != (self.state is None):
             raise ValueError("expected ids of labels exactly where a state folder keeps their ledger")
+        if self.state is not None and self.random_state is not None:
+            raise ValueError("expected no random_state beside a state folder: coins with addresses are not charged")
         names = [str(place) for place in range(len(rows))] if ids is None else np.asarray(ids).tolist()
         if len(names) != len(rows):
             raise ValueError(f"expected {len(rows)} ids, one a row, got {len(names)}")

@@ -18,7 +18,7 @@ from studies.watch.show import FOUND, LOOKING, document, head, lines
 from studies.web.markup import Markup, tag
 from studies.web.page import LOOK, own, page
 
-LOOPBACK = ["127.0.0.1", "localhost", "[::1]"]
+LOOPBACK = ["127.0.0.1", "localhost", "["]  # the last is [::1] as far as it is compared: up to a colon
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY"}
 ENDING = 2  # seconds that open connections may take when it ends
 
@@ -71,7 +71,7 @@ def _hosts(host: str, named: str) -> list[str]:
     """Names under which the page may be asked for; any where it listens on all interfaces."""
     if host in ("0.0.0.0", "::"):
         return ["*"]
-    return LOOPBACK if _loops(host) else [named, *LOOPBACK]
+    return LOOPBACK if _loops(host) else [named.partition(":")[0], *LOOPBACK]
 
 
 def _loops(host: str) -> bool:

@@ -78,6 +78,8 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         PreferenceClassifier().fit(x, y, ids=list(range(20)))
     with pytest.raises(ValueError, match="expected 20 different ids"):
         PreferenceClassifier(state=tmp_path).fit(x, y, ids=[0] * 20)
+    with pytest.raises(ValueError, match="expected no random_state beside a state folder"):
+        PreferenceClassifier(state=tmp_path, random_state=1).fit(x, y, ids=list(range(20)))
     with pytest.raises(ValueError, match="expected 20 ids"):
         PreferenceClassifier(state=tmp_path).fit(x, y, ids=[0])
 

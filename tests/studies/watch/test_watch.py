@@ -1,5 +1,6 @@
 """What `halftruth watch` says of a run that goes on, was stopped, is finished, is begun anew, or is damaged."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from rich.console import Console
@@ -29,6 +31,7 @@ from studies.summary import summarise
 from studies.watch.look import FINISHED, RUNS, STOPPED, Seen, Watch
 from studies.watch.messages import messages
 from studies.watch.pace import left
+from studies.watch.serve import _hosts, application
 from studies.watch.show import document, shown
 
 STUDY = Path(__file__).parents[3] / "studies" / "toml" / "quick.toml"
@@ -229,3 +232,16 @@ def test_a_terminal_is_written_to_until_the_run_is_finished(loaded: Loaded, fini
         rest = list(lines)
         assert "END\n" in rest[-1] and any("finished" in line for line in rest)
         assert child.wait(20) == 0
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "fe80::1", "192.0.2.1"])
+def test_the_page_is_asked_for_by_the_name_that_is_printed_and_by_no_other(finished: Path, host: str) -> None:
+    named = f"[{host}]" if ":" in host else host
+    app = application(Watch(finished), 1.0, _hosts(host, named))
+
+    async def status(name: str) -> int:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as client:
+            return (await client.get("/", headers={"host": name})).status_code
+
+    assert asyncio.run(status(f"{named}:8000")) == 200
+    assert asyncio.run(status("elsewhere.example:8000")) == 400
