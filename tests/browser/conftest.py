@@ -42,7 +42,7 @@ def absent(reason: str) -> None:
     pytest.skip(reason)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open, a loop of its own runs: no other test could have one
 def browser() -> Iterator[Any]:
     """Headless Chromium, Debian's."""
     path = next(filter(None, map(shutil.which, NAMES)), None)
