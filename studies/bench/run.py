@@ -61,6 +61,9 @@ def _measured(figures: Sequence[Figure], runs: int, small: bool) -> tuple[list[R
         except RunFailed as error:
             failed.append(str(error))
             continue
+        except KeyboardInterrupt:  # what was measured is shown, and kept
+            failed.append(f"{figure.name}: interrupted")
+            break
         rows += found
         print_line(f"{figure.name}: {', '.join(spread(row) for row in found if row.role == OURS)}", style="dim")
     return rows, failed

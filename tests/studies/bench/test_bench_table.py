@@ -15,6 +15,7 @@ from studies.bench.measure import measure, rows
 from studies.bench.regression import compared, fallen
 from studies.bench.row import LIMIT, OURS, PEER, Row, dump, parse
 from studies.bench.show import COLUMNS, lines, reached, show
+from studies.cli import main
 
 OUR, SLOW, BEST = Side("ours", lambda: None), Side("slow", lambda: None), Side("best", lambda: None)
 
@@ -142,6 +143,25 @@ def test_what_one_run_lacks_is_not_compared(found: list[Row]) -> None:
 def test_two_forms_are_not_compared(found: list[Row]) -> None:
     with pytest.raises(StudyError, match="in one form"):
         fallen([replace(row, small=True) for row in found], found)
+
+
+def test_what_was_measured_before_ctrl_c_is_kept(
+    found: list[Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    def alone(figure: Figure, runs: int, small: bool) -> list[Row]:
+        asked.append(figure.name)
+        if len(asked) > 1:
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr("studies.bench.run.alone", alone)
+    out = tmp_path / "bench.json"
+    assert main(["bench", "--small", "--out", str(out)]) == 1
+    assert [row.side for row in parse(out)] == [row.side for row in found]
+    assert f"{asked[1]}: interrupted" in capsys.readouterr().err
+    assert len(asked) == 2
 
 
 def test_the_file_is_plain_json(found: list[Row], tmp_path: Path) -> None:
