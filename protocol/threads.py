@@ -11,11 +11,15 @@ Part = TypeVar("Part")
 Found = TypeVar("Found")
 
 
+def cores() -> int:
+    """The cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def threads() -> int:
-    """The cores that this process may use, or fewer where its environment says so."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """These cores, or fewer where the environment says so."""
     limit = os.environ.get(LIMIT, "")
-    return max(1, min(cores, int(limit))) if limit.isdecimal() else cores
+    return max(1, min(cores(), int(limit))) if limit.isdecimal() else cores()
 
 
 def spread(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:

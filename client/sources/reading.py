@@ -157,6 +157,18 @@ def text_of(value: Any) -> str | None:
         raise Unfit("expected text or a number, got a str with half a character") from None
 
 
+def whole_text(value: Any) -> str:
+    """All of a raw value's text, where `text_of` is its name: form NFC without outer spaces; what is nested as JSON.
+
+    >>> whole_text(" cafe\\u0301 ") == "caf\\u00e9", whole_text(True), whole_text(None)
+    (True, 'true', '')
+    """
+    if isinstance(value, dict):
+        value = json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else "" if value is None else str(value).lower()
+    return unicodedata.normalize("NFC", text).strip()
+
+
 def name_of(text: str) -> str:
     """The name by which a text is known: in form NFC, without outer spaces, and at most `LONGEST_NAME` characters.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from client import ledger_store
 from deploy.ports import HOST
+from protocol import threads
 
 RELEASED = datetime(2026, 1, 1, tzinfo=UTC)  # no clock that is right says less
 LOCK_TIMEOUT = 5.0  # seconds
@@ -21,7 +22,7 @@ CONTROL = Path("/sys/fs/cgroup")
 
 def cores() -> int:
     """Cores that this process may use: of its affinity, and of its group's quota."""
-    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    here = threads.cores()
     with suppress(OSError, ValueError):
         quota, period = (CONTROL / "cpu.max").read_text("ascii").split()
         return here if quota == "max" else max(1, min(here, -(-int(quota) // int(period))))

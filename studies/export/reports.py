@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.labeler import answer
-from client.policy import Policy
 from client.sources.table import Table
 from protocol.decimals import canonical
 from protocol.messages import Ties
@@ -17,7 +16,7 @@ from protocol.trust import Trust
 from server.listening import listen
 from studies.fit.request import AUTO, WAYS, Request
 from studies.fit.state import note_file
-from studies.fit.task import study_and_task
+from studies.fit.task import policy_of, study_and_task
 from studies.own_room import own_room
 
 
@@ -49,13 +48,8 @@ def reported(table: Table, epsilon: Decimal, state: Path, seed: int | None) -> R
     local = Trust.LOCAL
     request = Request(table.path, local, epsilon, None, AUTO, WAYS[local][1][0], state, table.public, seed, Ties.COIN)
     _, task = study_and_task(request, table)
-    policy = Policy(
-        trusts=frozenset({local}),
-        mechanisms=frozenset(item.name for item in task.menu),
-        max_epsilon=epsilon,
-        units=frozenset({request.unit}),
-    )
-    with own_room(table, policy, state if request.budgeted else None, local, seed) as (node, ledger, _server):
+    where = state if request.budgeted else None
+    with own_room(table, policy_of(request, task), where, local, seed) as (node, ledger, _server):
         if request.budgeted:
             note_file(ledger.parent, table)
         collected = listen([task], lambda raws: [answer(raw, node) for raw in raws])[task].collected

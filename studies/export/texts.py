@@ -1,13 +1,12 @@
 """All of the texts that names stand for, as their names have them: which column a text came from is not to be seen."""
 
 import json
-import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from client.sources.column_names import plain
-from client.sources.reading import EMPTY, SourceError, read_records, text_of
+from client.sources.reading import EMPTY, SourceError, read_records, text_of, whole_text
 from protocol.strict import StudyError
 from studies.terminal import printable
 
@@ -52,16 +51,11 @@ def _place(text: Text) -> tuple[bool, str]:
 def _full(value: Any) -> Text:
     if isinstance(value, list):
         return [_turn(part) for part in value]
-    return _clean(value)
+    return whole_text(value)
 
 
 def _turn(part: Mapping[str, Any]) -> dict[str, str]:
     if "content" in part:
-        return {"role": _clean(part.get("role")), "content": _clean(part["content"])}
-    said = _clean(part.get("from"))
-    return {"role": ROLES.get(said, said), "content": _clean(part.get("value"))}
-
-
-def _clean(value: Any) -> str:
-    text = str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
-    return unicodedata.normalize("NFC", text).strip()
+        return {"role": whole_text(part.get("role")), "content": whole_text(part["content"])}
+    said = whole_text(part.get("from"))
+    return {"role": ROLES.get(said, said), "content": whole_text(part.get("value"))}

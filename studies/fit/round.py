@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from client.labeler import Node, answer
 from client.ledger_view import read_entries
-from client.policy import Policy
 from client.sources.table import Table
 from protocol.codec import encode_task, identity
 from protocol.decimals import decimal
@@ -32,7 +31,7 @@ from studies.fit.labelers import notes
 from studies.fit.ranking import ranking_note
 from studies.fit.request import AUTO, BALL, NONE, Request
 from studies.fit.state import CURATOR, note_file
-from studies.fit.task import study_and_task
+from studies.fit.task import policy_of, study_and_task
 from studies.own_room import own_room
 
 
@@ -87,15 +86,8 @@ def fit(request: Request, table: Table) -> Fit:
 @contextmanager
 def _parts(request: Request, table: Table, task: Task) -> Iterator[tuple[Node, Path, Server]]:
     """The node, its ledger's path, and the server. Where no label pays, ledgers are gone after the run."""
-    policy = Policy(
-        trusts=frozenset({request.trust}),
-        mechanisms=frozenset(item.name for item in task.menu),
-        max_epsilon=request.epsilon,
-        units=frozenset({request.unit}),
-        ties_public=request.ties_public,
-    )
     where = request.state if request.budgeted else None
-    with own_room(table, policy, where, request.trust, request.seed) as room:
+    with own_room(table, policy_of(request, task), where, request.trust, request.seed) as room:
         yield room
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
+from client.policy import Policy
 from client.rows import answerable, within_cap
 from client.sources.table import Table
 from protocol.arms import Arm
@@ -45,6 +46,17 @@ def study_and_task(request: Request, table: Table) -> tuple[Study, Task]:
     if not len(rows):
         raise StudyError(f"{table.path}: expected at least one answer that counts, found none")
     return study, replace(task, study=named(study, whose(table)), rows=Runs.of(rows.tolist()))
+
+
+def policy_of(request: Request, task: Task) -> Policy:
+    """What one's own node allows: this task, at this level, and nothing else."""
+    return Policy(
+        trusts=frozenset({request.trust}),
+        mechanisms=frozenset(item.name for item in task.menu),
+        max_epsilon=request.epsilon,
+        units=frozenset({request.unit}),
+        ties_public=request.ties_public,
+    )
 
 
 def whose(table: Table) -> bytes:

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from client.labeler import answer
 from client.labels import Labels
-from client.policy import Policy
 from protocol.decimals import canonical, decimal
 from protocol.decimals import delta as delta_of
 from protocol.decimals import epsilon as epsilon_of
@@ -26,7 +25,7 @@ from server.listening import listen
 from server.rounds import options
 from studies.fit.request import AUTO, WAYS, Request
 from studies.fit.round import check_release, usual_radius
-from studies.fit.task import arm_of, named, task_of
+from studies.fit.task import arm_of, named, policy_of, task_of
 from studies.learn.arrays import ArrayLabels, identities
 from studies.own_room import own_room
 
@@ -176,14 +175,8 @@ def _estimated(request: Request, labels: ArrayLabels, kept: bool) -> Estimate:
     problem, kind = labels.problem, KINDS["pairwise"]
     study, task = task_of(request, problem, arm_of(request, problem), None)
     task = replace(task, study=named(study, hashlib.sha256(b"".join(labels.identities)).digest()))
-    policy = Policy(
-        trusts=frozenset({request.trust}),
-        mechanisms=frozenset(item.name for item in task.menu),
-        max_epsilon=request.epsilon,
-        units=frozenset({Unit.LABEL}),
-    )
     where = request.state if request.budgeted and kept else None
-    with own_room(labels, policy, where, request.trust, request.seed) as (node, ledger, server):
+    with own_room(labels, policy_of(request, task), where, request.trust, request.seed) as (node, ledger, server):
         if isinstance(server.curator, LiveCurator):
             check_release(task, ledger)
         heard = listen([task], lambda raws: [answer(raw, node) for raw in raws])[task]

@@ -4,9 +4,7 @@ Vectors stand in the order of their names. In that of the file they would tell a
 first, and vectors are public.
 """
 
-import json
 import time
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +14,7 @@ import numpy as np
 
 from client.sources.item_features import ItemFeatures
 from client.sources.prompts import answer_to
-from client.sources.reading import EMPTY, Records, Sink, text_of
+from client.sources.reading import EMPTY, Records, Sink, text_of, whole_text
 from studies.text.cache import Cache
 from studies.text.model import Model, Vectors
 
@@ -84,10 +82,7 @@ def spoken(value: Any) -> str:
     if isinstance(value, list):
         said = [part["content"] if "content" in part else part["value"] for part in value]
         return "\n".join(map(spoken, said))
-    if isinstance(value, dict):
-        value = json.dumps(value, ensure_ascii=False)
-    text = value if isinstance(value, str) else "" if value is None else str(value).lower()
-    return unicodedata.normalize("NFC", text).strip()
+    return whole_text(value)
 
 
 class _Maker:
