@@ -1,4 +1,4 @@
-"""Noise that holders add in shares under secure aggregation, and shuffled reports: what they promise, from constants.
+"""Noise that holders add in shares under secure aggregation: what it promises, from constants.
 
 No algorithm here runs such a round: holders trust a curator, or nobody. These are the formulas to compare both with.
 Lengths are in units of the grid that values are rounded to.
@@ -76,22 +76,3 @@ def skellam_divergence(order: float, sensitivity_l1: float, sensitivity_l2: floa
     square = sensitivity_l2**2
     far = ((2 * order - 1) * square + 6 * sensitivity_l1) / (4 * variance**2)
     return order * square / (2 * variance) + min(far, 3 * sensitivity_l1 / (2 * variance))
-
-
-def shuffled_epsilon(epsilon: float, n: int, delta: float) -> float:
-    """The epsilon of n reports, each at a local level `epsilon`, once nobody can tell whose is which.
-
-    log(1 + (e^l - 1) / (e^l + 1) (8 sqrt(e^l log(4/delta) / n) + 8 e^l / n)), for l <= log(n / (16 log(2/delta))). An
-    upper bound, several times what randomised response attains.
-
-    Guarantee: (epsilon, delta); unit: a report; neighbours: replace one.
-    Raises ValueError for a level above that, and constants out of range.
-    Source: Feldman, McMillan, Talwar 2021, Theorem 3.1.
-    """
-    positive(epsilon=epsilon, n=n)
-    most = math.log(n / (16 * math.log(2 / probability("delta", delta))))
-    if epsilon > most:
-        raise ValueError(f"expected epsilon <= log(n / (16 log(2/delta))) = {most:.4g}, got {epsilon}: more reports do")
-    e = math.exp(epsilon)
-    spread = 8 * math.sqrt(e * math.log(4 / delta) / n) + 8 * e / n
-    return math.log1p(math.tanh(epsilon / 2) * spread)

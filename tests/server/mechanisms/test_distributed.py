@@ -1,4 +1,4 @@
-"""Distributed noise and shuffled reports: oracles, and each bound against the law that it is a bound for."""
+"""Distributed noise: oracles, and each bound against the law that it is a bound for."""
 
 import math
 from collections.abc import Callable
@@ -7,14 +7,13 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import binom, skellam
+from scipy.stats import skellam
 
 from server.mechanisms.distributed import (
     USUAL_LOSS,
     discrete_gaussian_gap,
     discrete_gaussian_rho,
     rounded_norm,
-    shuffled_epsilon,
     skellam_divergence,
 )
 
@@ -26,7 +25,6 @@ def test_oracles(heavy_oracle: Oracle) -> None:
     assert discrete_gaussian_rho(10, 100, 4, 1000) == pytest.approx(heavy_oracle("ddg rho (D2=10"), rel=1e-13)
     assert rounded_norm(100, 1024) == pytest.approx(heavy_oracle("rounded norm (c=100"), rel=1e-13)
     assert skellam_divergence(8, 300, 10, 1e4) == pytest.approx(heavy_oracle("Skellam RDP(alpha=8"), rel=1e-13)
-    assert shuffled_epsilon(1, 10_000, 1e-6) == pytest.approx(heavy_oracle("shuffle FMT eps(e0=1"), rel=1e-13)
 
 
 @pytest.mark.parametrize("parts", [(0.3, 0.5, 0.7, 0.2), (2.5,) * 6, (0.01,) * 8, (10.25, -3.5, 0.5)])
@@ -72,20 +70,6 @@ def test_skellam_noise_costs_no_more_than_is_said(shift: int, variance: float, o
     assert found >= 0.7 * order * shift**2 / (2 * variance)
 
 
-@pytest.mark.parametrize(("level", "n", "delta", "least"), [(1.0, 10_000, 1e-6, 4), (0.5, 1_000, 1e-4, 4)])
-def test_shuffled_randomised_response_costs_less_than_is_said(level: float, n: int, delta: float, least: int) -> None:
-    """One report of 1 or of 0 among zeros: how many say 1 tells all, and `least` times less is spent."""
-    truth = math.exp(level) / (1 + math.exp(level))
-    others = binom.pmf(np.arange(n), n - 1, 1 - truth)
-    none, one = np.append(others, 0.0), np.append(0.0, others)
-    one, zero = truth * one + (1 - truth) * none, (1 - truth) * one + truth * none
-
-    def spent(epsilon: float) -> float:
-        return max(float(np.maximum(a - math.exp(epsilon) * b, 0).sum()) for a, b in ((one, zero), (zero, one)))
-
-    assert spent(shuffled_epsilon(level, n, delta) / least) <= delta < spent(0.0)
-
-
 def test_nonsense_is_refused() -> None:
     with pytest.raises(ValueError, match="loss"):
         rounded_norm(1, 2, 1.0)
@@ -95,7 +79,3 @@ def test_nonsense_is_refused() -> None:
         discrete_gaussian_rho(math.nan, 10, 1, 1)
     with pytest.raises(ValueError, match="order"):
         skellam_divergence(1, 1, 1, 1)
-    with pytest.raises(ValueError, match="more reports"):
-        shuffled_epsilon(8, 1000, 1e-6)
-    with pytest.raises(ValueError, match="delta"):
-        shuffled_epsilon(1, 1000, 0.0)
