@@ -229,17 +229,22 @@ def mean_moment(rows: Array, values: Array) -> Array:
 
 
 @compiled
-def mean_product(rows: Array, values: Array) -> Array:
-    """(1/n) sum_i values_i v_i, shape (p,)."""
-    n, p = rows.shape
-    sums = np.zeros(p)
-    tile, held = new_tile(p), np.empty(TILE)
-    for start in range(0, n, TILE):
+def add_product(rows: Array, values: Array, sums: Array) -> None:
+    """sums += sum_i values_i v_i; rows (n, p), values (n,), sums (p,)."""
+    tile, held = new_tile(rows.shape[1]), np.empty(TILE)
+    for start in range(0, len(rows), TILE):
         count = fill_tile(rows, start, tile)
         for i in range(count):
             held[i] = values[start + i]
         add_sums(tile, count, held, sums)
-    average(sums, np.zeros((0, 0)), n)
+
+
+@compiled
+def mean_product(rows: Array, values: Array) -> Array:
+    """(1/n) sum_i values_i v_i, shape (p,)."""
+    sums = np.zeros(rows.shape[1])
+    add_product(rows, values, sums)
+    average(sums, np.zeros((0, 0)), len(rows))
     return sums
 
 

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.features import lift, project
+from protocol.threads import spread
 from server.estimators.graph_newton import MANY, joins
-from server.kernels import Array, largest, mean_moment
-from server.kernels_logistic import cumulant, variances
+from server.estimators.row_sums import BLOCK, blocks, sums_over_rows
+from server.kernels import Array, add_moment, largest, mean_moment
+from server.kernels_logistic import add_cumulant, cumulant, variances
 from server.kernels_pairs import Pairs, add_pair_moments, pair_cumulant, pair_differences, pair_likelihood
-from server.kernels_randomized import likelihood
+from server.kernels_randomized import add_likelihood, likelihood
 
 _LEAST, _MOST = 2048, 65_536  # rows on which a fit starts: an eighth of all, within these
 _NONE = np.empty(0)
@@ -137,11 +139,19 @@ class RowFeatures(Features):
     @cached_property
     def reach(self) -> Array:
         """max_i |x_ij|."""
-        return largest(self.rows, self.scales)
+        found = spread(lambda rows: largest(self.rows[rows], self.scales[rows]), blocks(self.count))
+        return np.asarray(np.max(found, axis=0))
 
     def moment(self, values: Array) -> Array:
         """Of all coordinates of all rows."""
-        return mean_moment(self.rows, values)
+        if self.count <= BLOCK:
+            return mean_moment(self.rows, values)
+
+        def add(rows: slice, _: Array, moments: Array) -> float:
+            add_moment(self.rows[rows], values[rows], moments)
+            return 0.0
+
+        return sums_over_rows(self.count, 0, self.shape[1], add).mean(self.count)[2]
 
     def take(self, rows: slice | NDArray[np.intp]) -> Self:
         """Some of the rows, copied."""
@@ -154,21 +164,36 @@ class DenseFeatures(RowFeatures):
 
     def cumulant(self, u: Array) -> tuple[float, Array, Array]:
         """Of all coordinates of all rows."""
-        return cumulant(self.rows, self.scales, u, True)
+        return self._cumulant(u, curved=True)
 
     def slope(self, u: Array) -> tuple[float, Array]:
         """Without the Hessian, which is half of a pass."""
-        return cumulant(self.rows, self.scales, u, False)[:2]
+        return self._cumulant(u, curved=False)[:2]
 
     def likelihood(
         self, signs: Array, contrast: float, flip: float, observed: bool, u: Array
     ) -> tuple[float, Array, Array]:
         """Of all coordinates of all rows."""
-        return likelihood(self.rows, signs, contrast, flip, observed, u)
+        if self.count <= BLOCK:
+            return likelihood(self.rows, signs, contrast, flip, observed, u)
+
+        def add(rows: slice, gradient: Array, moments: Array) -> float:
+            return add_likelihood(self.rows[rows], signs[rows], contrast, flip, observed, u, 0.0, gradient, moments)
+
+        return sums_over_rows(self.count, u.size, u.size, add).mean(self.count)
 
     def variances(self, u: Array) -> Array:
         """Of all rows."""
         return variances(self.rows, self.scales, u)
+
+    def _cumulant(self, u: Array, curved: bool) -> tuple[float, Array, Array]:
+        if self.count <= BLOCK:
+            return cumulant(self.rows, self.scales, u, curved)
+
+        def add(rows: slice, gradient: Array, moments: Array) -> float:
+            return add_cumulant(self.rows[rows], self.scales[rows], u, 0.0, gradient, moments)
+
+        return sums_over_rows(self.count, u.size, u.size if curved else 0, add).mean(self.count)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ cut anew into parts of whole tiles, so the bits are those of an estimate in memo
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +16,10 @@ from server.estimators.base import Estimate, Evidence, Options, wins
 from server.estimators.features import Features, Passes, sample_step
 from server.estimators.minimiser import debiased, mle, naive
 from server.estimators.randomized import one_step, rr_map, rr_mle
+from server.estimators.row_sums import PartSums
 from server.estimators.sgd import debiased_sgd, sgd
 from server.estimators.workspace import PILOT, Reports, Workspace
-from server.kernels import TILE, Array, add_moment, average, largest
+from server.kernels import TILE, Array, add_moment, largest
 from server.kernels_logistic import add_cumulant
 from server.kernels_randomized import add_likelihood
 
@@ -83,15 +84,13 @@ class Stream(Reports):
 
     def likelihood(self, observed: bool, u: Array) -> tuple[float, Array, Array]:
         """By parts, in order."""
-        gradient, information, value = np.zeros(len(u)), np.zeros((len(u), len(u))), 0.0
+        sums, law = PartSums(len(u), len(u)), (self.contrast, self.flip, observed)
         for rows, symbols in self._parts():
             signs = 2.0 * wins(symbols) - 1.0
             if not signs.all():
                 raise ValueError("expected reports without ties, got clear ones: use mle")
-            law = (self.contrast, self.flip, observed)
-            value = add_likelihood(rows, signs, *law, u, value, gradient, information)
-        average(gradient, information, self.count)
-        return value / self.count, gradient, information
+            sums.add(len(rows), partial(add_likelihood, rows, signs, *law, u))
+        return sums.mean()
 
     def chunks(self) -> Iterator[tuple[Array, Array]]:
         """By parts, in order."""
@@ -109,15 +108,14 @@ class Stream(Reports):
     def _look(self) -> tuple[Array, Passes]:
         """The pass that counts rows and sums reports."""
         count, p = 0, self._head.rows.shape[1]
-        half_sum, reach, moments = np.zeros(p), np.zeros(p), np.zeros((p, p))
+        half_sum, reach, sums = np.zeros(p), np.zeros(p), PartSums(0, p)
         for rows, symbols in self._parts():
             half_sum += (wins(symbols) - 0.5) @ rows
             reach = np.maximum(reach, largest(rows, np.empty(0)))
-            add_moment(rows, np.ones(len(rows)), moments)
+            sums.add(len(rows), partial(_add_squares, rows))
             count += len(symbols)
-        average(np.zeros(p), moments, count)
         self._count = count
-        return half_sum, _StreamFeatures(self._rows, count, reach, moments)
+        return half_sum, _StreamFeatures(self._rows, count, reach, sums.mean()[2])
 
     def _parts(self) -> Iterator[tuple[Array, NDArray[np.uint8]]]:
         """One pass: rows (m, p) and symbols (m,), m the same for all parts but the last."""
@@ -165,18 +163,22 @@ class _StreamFeatures(Passes):
 
     def cumulant(self, u: Array) -> tuple[float, Array, Array]:
         """By parts, in order."""
-        return self._cumulant(u, np.zeros((len(u), len(u))))
+        return self._cumulant(u, len(u))
 
     def slope(self, u: Array) -> tuple[float, Array]:
         """By parts, in order; without a Hessian."""
-        return self._cumulant(u, np.zeros((0, 0)))[:2]
+        return self._cumulant(u, 0)[:2]
 
-    def _cumulant(self, u: Array, hessian: Array) -> tuple[float, Array, Array]:
-        gradient, value, count = np.zeros(len(u)), 0.0, self.count
+    def _cumulant(self, u: Array, side: int) -> tuple[float, Array, Array]:
+        sums = PartSums(len(u), side)
         for rows in self._pass():
-            value = add_cumulant(rows, np.empty(0), u, value, gradient, hessian)
-        average(gradient, hessian, count)
-        return value / count, gradient, hessian
+            sums.add(len(rows), partial(add_cumulant, rows, np.empty(0), u))
+        return sums.mean()
+
+
+def _add_squares(rows: Array, value: float, _: Array, moments: Array) -> float:
+    add_moment(rows, np.ones(len(rows)), moments)
+    return value
 
 
 def _aligned(blocks: Iterable[Block], most: int) -> Iterator[tuple[Array, NDArray[np.uint8]]]:

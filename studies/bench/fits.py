@@ -11,8 +11,9 @@ from scipy.optimize import minimize
 
 from protocol.features import lift, project
 from server.estimators import ESTIMATORS
-from server.estimators.base import Evidence, Options
+from server.estimators.base import Evidence, Options, wins
 from server.estimators.features import PairFeatures
+from server.estimators.row_sums import product_over_rows
 from server.estimators.workspace import Workspace, logistic_minimum
 from server.kernels_descent import descend
 from server.kernels_elementary import logistic
@@ -94,7 +95,7 @@ def exact(name: str, small: bool) -> Prepared:
     symbols = _reports(rows @ rng.normal(size=d) * 0.3, np.array([flip]), 2)[:, 0]
 
     def fit(estimator: str, contrast: float, flip: float) -> Floats:
-        evidence = Evidence(rows, None, symbols, (symbols - 0.5) @ rows, contrast, flip, 0.0)
+        evidence = Evidence(rows, None, symbols, product_over_rows(rows, wins(symbols) - 0.5), contrast, flip, 0.0)
         return ESTIMATORS[estimator](Workspace(evidence), Options(np.inf)).u
 
     def agree() -> None:
