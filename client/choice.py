@@ -18,10 +18,9 @@ from protocol.numeric.channel import NumericChannel
 from protocol.privacy import Unit
 from protocol.record_terms import Bounded
 from protocol.shaping import LARGEST_ENTRY, SHAPED
-from protocol.terms import label_epsilon, law, row_exponent
+from protocol.terms import VALUES, label_epsilon, law, row_exponent
 from protocol.trust import SIGHT, Trust
 
-VALUES = 2  # a preference is one of two
 NONE = Mechanism("none")
 COARSEST = 900
 MOST_OFFERS = 64
@@ -53,7 +52,9 @@ def understand(task: Task) -> None:
     if task.trust not in SIGHT:
         raise TaskInvalid(f"expected a trust model of today, got {task.trust}")
     if task.ties is Ties.HALF and task.trust is Trust.LOCAL:
-        raise TaskInvalid("expected ties of a local task to be coins: half a win has no channel")
+        raise TaskInvalid("expected ties of a local task to be coins, or randomised: half a win has no channel")
+    if task.ties is Ties.RANDOMIZED and task.trust is not Trust.LOCAL:
+        raise TaskInvalid("expected randomised ties in a local task only: nothing else here is randomised by a table")
     if task.problem.kind != "pairwise" and (
         task.ties is not Ties.NONE or task.groups is not None or task.map is not None
     ):

@@ -63,7 +63,8 @@ class Asked:
         Raises TaskInvalid for a grid on which sums would round, and for ties that a clear task knows nothing of.
         """
         if self.task.trust is Trust.LOCAL:
-            return Payload(Kind.SYMBOLS, symbols.astype(np.uint8, copy=False), outcomes=2)
+            assert isinstance(self.choice.channel, DiscreteChannel)
+            return Payload(Kind.SYMBOLS, symbols.astype(np.uint8, copy=False), outcomes=self.choice.channel.outcomes)
         if self.task.trust is Trust.CENTRAL:
             return self._exact_sums()
         labels = [self._settled(repetition) for repetition in self._block()]

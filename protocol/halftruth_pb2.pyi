@@ -91,6 +91,8 @@ class _TiesEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeW
     """half a win each, clear and central only"""
     TIES_DROP: _Ties.ValueType  # 3
     """left out: only where ties are public"""
+    TIES_RANDOMIZED: _Ties.ValueType  # 4
+    """a third symbol through three-way randomised response, local only"""
 
 class Ties(_Ties, metaclass=_TiesEnumTypeWrapper): ...
 
@@ -102,6 +104,8 @@ TIES_HALF: Ties.ValueType  # 2
 """half a win each, clear and central only"""
 TIES_DROP: Ties.ValueType  # 3
 """left out: only where ties are public"""
+TIES_RANDOMIZED: Ties.ValueType  # 4
+"""a third symbol through three-way randomised response, local only"""
 global___Ties = Ties
 
 class _Kind:
@@ -146,6 +150,8 @@ class _DTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumType
     DTYPE_I32: _DType.ValueType  # 3
     DTYPE_U64: _DType.ValueType  # 4
     DTYPE_F64: _DType.ValueType  # 5
+    DTYPE_RESIDUE: _DType.ValueType  # 6
+    """integers of `bits` bits, lowest bit first, one after the other; the last byte is filled with 0"""
 
 class DType(_DType, metaclass=_DTypeEnumTypeWrapper): ...
 
@@ -156,6 +162,8 @@ DTYPE_U8: DType.ValueType  # 2
 DTYPE_I32: DType.ValueType  # 3
 DTYPE_U64: DType.ValueType  # 4
 DTYPE_F64: DType.ValueType  # 5
+DTYPE_RESIDUE: DType.ValueType  # 6
+"""integers of `bits` bits, lowest bit first, one after the other; the last byte is filled with 0"""
 global___DType = DType
 
 class _Coins:
@@ -200,6 +208,10 @@ class _CodeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeW
     """the node answers one server only, and these tasks are not under its key"""
     CODE_GROUP_TOO_SMALL: _Code.ValueType  # 12
     """an exact sum over fewer than the node lets a curator see"""
+    CODE_SESSION_REFUSED: _Code.ValueType  # 13
+    """a session that asks otherwise than it did, or whose members or list are not what they say"""
+    CODE_TOO_FEW_MEMBERS: _Code.ValueType  # 14
+    """fewer members, or rows of theirs, than a sum may be opened of"""
 
 class Code(_Code, metaclass=_CodeEnumTypeWrapper): ...
 
@@ -218,6 +230,10 @@ CODE_NOT_SIGNED: Code.ValueType  # 11
 """the node answers one server only, and these tasks are not under its key"""
 CODE_GROUP_TOO_SMALL: Code.ValueType  # 12
 """an exact sum over fewer than the node lets a curator see"""
+CODE_SESSION_REFUSED: Code.ValueType  # 13
+"""a session that asks otherwise than it did, or whose members or list are not what they say"""
+CODE_TOO_FEW_MEMBERS: Code.ValueType  # 14
+"""fewer members, or rows of theirs, than a sum may be opened of"""
 global___Code = Code
 
 @typing.final
@@ -227,8 +243,11 @@ class Array(google.protobuf.message.Message):
     DTYPE_FIELD_NUMBER: builtins.int
     SHAPE_FIELD_NUMBER: builtins.int
     DATA_FIELD_NUMBER: builtins.int
+    BITS_FIELD_NUMBER: builtins.int
     dtype: global___DType.ValueType
     data: builtins.bytes
+    bits: builtins.int
+    """of a residue; of other types 0"""
     @property
     def shape(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
     def __init__(
@@ -237,8 +256,9 @@ class Array(google.protobuf.message.Message):
         dtype: global___DType.ValueType = ...,
         shape: collections.abc.Iterable[builtins.int] | None = ...,
         data: builtins.bytes = ...,
+        bits: builtins.int = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["data", b"data", "dtype", b"dtype", "shape", b"shape"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["bits", b"bits", "data", b"data", "dtype", b"dtype", "shape", b"shape"]) -> None: ...
 
 global___Array = Array
 
@@ -637,3 +657,261 @@ class Bundle(google.protobuf.message.Message):
     def ClearField(self, field_name: typing.Literal["messages", b"messages", "signature", b"signature"]) -> None: ...
 
 global___Bundle = Bundle
+
+@typing.final
+class Agenda(google.protobuf.message.Message):
+    """Secure aggregation: a session opens one sum for each of its tasks. Its id is SHA-256 of "halftruth session v1\\n" and the
+    bytes of its agenda. A question or an answer of a session is told from a task or a reply by its first field, number 30.
+    """
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    TASKS_FIELD_NUMBER: builtins.int
+    LEAST_FIELD_NUMBER: builtins.int
+    @property
+    def tasks(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]:
+        """ids"""
+
+    @property
+    def least(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """rows of survivors without which the sum of a task is not opened"""
+
+    def __init__(
+        self,
+        *,
+        tasks: collections.abc.Iterable[builtins.bytes] | None = ...,
+        least: collections.abc.Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["least", b"least", "tasks", b"tasks"]) -> None: ...
+
+global___Agenda = Agenda
+
+@typing.final
+class Entry(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: builtins.int
+    CHANNEL_FIELD_NUMBER: builtins.int
+    MASK_FIELD_NUMBER: builtins.int
+    ROWS_FIELD_NUMBER: builtins.int
+    SIGNATURE_FIELD_NUMBER: builtins.int
+    key: builtins.bytes
+    """SHA-256 of the node's public key, SubjectPublicKeyInfo in DER"""
+    channel: builtins.bytes
+    """X25519: shares travel under it"""
+    mask: builtins.bytes
+    """X25519: pairs of masks are made from it"""
+    signature: builtins.bytes
+    """of "halftruth member v1\\n" + session + the entry without it, by the node's key"""
+    @property
+    def rows(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """for each task of the agenda"""
+
+    def __init__(
+        self,
+        *,
+        key: builtins.bytes = ...,
+        channel: builtins.bytes = ...,
+        mask: builtins.bytes = ...,
+        rows: collections.abc.Iterable[builtins.int] | None = ...,
+        signature: builtins.bytes = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["channel", b"channel", "key", b"key", "mask", b"mask", "rows", b"rows", "signature", b"signature"]) -> None: ...
+
+global___Entry = Entry
+
+@typing.final
+class Parcel(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    OTHER_FIELD_NUMBER: builtins.int
+    CONTENT_FIELD_NUMBER: builtins.int
+    other: builtins.int
+    """the member that it is for, or from"""
+    content: builtins.bytes
+    """a nonce of 12 bytes, and AES-256-GCM of shares"""
+    def __init__(
+        self,
+        *,
+        other: builtins.int = ...,
+        content: builtins.bytes = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["content", b"content", "other", b"other"]) -> None: ...
+
+global___Parcel = Parcel
+
+@typing.final
+class Consent(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    MEMBER_FIELD_NUMBER: builtins.int
+    SIGNATURE_FIELD_NUMBER: builtins.int
+    member: builtins.int
+    signature: builtins.bytes
+    """of "halftruth survivors v1\\n" + session + SHA-256 of the roster + the survivors' bytes"""
+    def __init__(
+        self,
+        *,
+        member: builtins.int = ...,
+        signature: builtins.bytes = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["member", b"member", "signature", b"signature"]) -> None: ...
+
+global___Consent = Consent
+
+@typing.final
+class Survivors(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    MEMBERS_FIELD_NUMBER: builtins.int
+    @property
+    def members(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """increasing"""
+
+    def __init__(
+        self,
+        *,
+        members: collections.abc.Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["members", b"members"]) -> None: ...
+
+global___Survivors = Survivors
+
+@typing.final
+class SessionAsk(google.protobuf.message.Message):
+    """What the server asks a member, one stage after the other; fields of other stages are empty."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    SESSION_FIELD_NUMBER: builtins.int
+    STAGE_FIELD_NUMBER: builtins.int
+    AGENDA_FIELD_NUMBER: builtins.int
+    TASKS_FIELD_NUMBER: builtins.int
+    ROSTER_FIELD_NUMBER: builtins.int
+    TICKET_FIELD_NUMBER: builtins.int
+    PARCELS_FIELD_NUMBER: builtins.int
+    SURVIVORS_FIELD_NUMBER: builtins.int
+    CONSENTS_FIELD_NUMBER: builtins.int
+    session: builtins.bytes
+    stage: builtins.int
+    """1 keys, 2 shares, 3 masked input, 4 consent, 5 opening"""
+    ticket: builtins.bytes
+    """3, 4, 5: the member's own"""
+    @property
+    def agenda(self) -> global___Agenda:
+        """always"""
+
+    @property
+    def tasks(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]:
+        """1, 3"""
+
+    @property
+    def roster(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___Entry]:
+        """2: by key, increasing; a member's number is its place"""
+
+    @property
+    def parcels(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___Parcel]:
+        """3, 5: from its neighbours"""
+
+    @property
+    def survivors(self) -> global___Survivors:
+        """4, 5"""
+
+    @property
+    def consents(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___Consent]:
+        """5"""
+
+    def __init__(
+        self,
+        *,
+        session: builtins.bytes = ...,
+        stage: builtins.int = ...,
+        agenda: global___Agenda | None = ...,
+        tasks: collections.abc.Iterable[builtins.bytes] | None = ...,
+        roster: collections.abc.Iterable[global___Entry] | None = ...,
+        ticket: builtins.bytes = ...,
+        parcels: collections.abc.Iterable[global___Parcel] | None = ...,
+        survivors: global___Survivors | None = ...,
+        consents: collections.abc.Iterable[global___Consent] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["agenda", b"agenda", "survivors", b"survivors"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["agenda", b"agenda", "consents", b"consents", "parcels", b"parcels", "roster", b"roster", "session", b"session", "stage", b"stage", "survivors", b"survivors", "tasks", b"tasks", "ticket", b"ticket"]) -> None: ...
+
+global___SessionAsk = SessionAsk
+
+@typing.final
+class Reveal(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    MEMBER_FIELD_NUMBER: builtins.int
+    MASK_FIELD_NUMBER: builtins.int
+    PLACE_FIELD_NUMBER: builtins.int
+    SHARE_FIELD_NUMBER: builtins.int
+    member: builtins.int
+    mask: builtins.bool
+    """a share of a mask key, of a member that dropped out; else of a survivor's own mask"""
+    place: builtins.int
+    """where the polynomial was taken"""
+    share: builtins.bytes
+    def __init__(
+        self,
+        *,
+        member: builtins.int = ...,
+        mask: builtins.bool = ...,
+        place: builtins.int = ...,
+        share: builtins.bytes = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["mask", b"mask", "member", b"member", "place", b"place", "share", b"share"]) -> None: ...
+
+global___Reveal = Reveal
+
+@typing.final
+class SessionReply(google.protobuf.message.Message):
+    """What a member answers; to stage 3 a Reply, with a report for each task, whose payload is masked."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    SESSION_FIELD_NUMBER: builtins.int
+    STAGE_FIELD_NUMBER: builtins.int
+    ENTRY_FIELD_NUMBER: builtins.int
+    TICKET_FIELD_NUMBER: builtins.int
+    COMMITMENT_FIELD_NUMBER: builtins.int
+    PARCELS_FIELD_NUMBER: builtins.int
+    SIGNATURE_FIELD_NUMBER: builtins.int
+    REVEALS_FIELD_NUMBER: builtins.int
+    session: builtins.bytes
+    stage: builtins.int
+    ticket: builtins.bytes
+    """2: what the member will need again, sealed for itself"""
+    commitment: builtins.bytes
+    """2: SHA-256 of "halftruth self mask v1\\n" + session + the seed of its own mask"""
+    signature: builtins.bytes
+    """4: its consent"""
+    @property
+    def entry(self) -> global___Entry:
+        """1"""
+
+    @property
+    def parcels(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___Parcel]:
+        """2: for its neighbours"""
+
+    @property
+    def reveals(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___Reveal]:
+        """5"""
+
+    def __init__(
+        self,
+        *,
+        session: builtins.bytes = ...,
+        stage: builtins.int = ...,
+        entry: global___Entry | None = ...,
+        ticket: builtins.bytes = ...,
+        commitment: builtins.bytes = ...,
+        parcels: collections.abc.Iterable[global___Parcel] | None = ...,
+        signature: builtins.bytes = ...,
+        reveals: collections.abc.Iterable[global___Reveal] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["entry", b"entry"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["commitment", b"commitment", "entry", b"entry", "parcels", b"parcels", "reveals", b"reveals", "session", b"session", "signature", b"signature", "stage", b"stage", "ticket", b"ticket"]) -> None: ...
+
+global___SessionReply = SessionReply

@@ -37,12 +37,17 @@ class Coins(IntEnum):
 
 
 class Ties(IntEnum):
-    """What a labeler does with a tie; NONE where the task's labels have no ties."""
+    """What a labeler does with a tie; NONE where the task's labels have no ties.
+
+    COIN: a fair coin names the winner; HALF: half a win each; DROP: left out, where ties are public; RANDOMIZED: a
+    third symbol beside the two winners, all three through randomised response.
+    """
 
     NONE = 0
     COIN = 1
     HALF = 2
     DROP = 3
+    RANDOMIZED = 4
 
 
 class Code(IntEnum):
@@ -60,6 +65,8 @@ class Code(IntEnum):
     INTERNAL = 10
     NOT_SIGNED = 11
     GROUP_TOO_SMALL = 12
+    SESSION_REFUSED = 13
+    TOO_FEW_MEMBERS = 14
 
 
 @dataclass(frozen=True)
@@ -186,15 +193,16 @@ class Task:
 class Payload:
     """Values of a report: first axis repetitions, second axis rows or groups.
 
-    SYMBOLS: uint8 (repetitions, rows), `outcomes` symbols; two travel as bits, a clear 2 is a tie. EXACT_SUMS: float64
+    SYMBOLS: uint8 (repetitions, rows), `outcomes` symbols; two travel as bits, a 2 is a tie. EXACT_SUMS: float64
     (repetitions, groups, p) on the task's grid, `counts` uint64 (groups,) rows in each. ROWS: float64 (repetitions,
-    rows, p). RESIDUES: uint64 (repetitions, p).
+    rows, p). RESIDUES: uint64 (repetitions, p), below 2^`bits`.
     """
 
     kind: Kind
     values: Array = field(repr=False)
     counts: NDArray[np.uint64] | None = field(default=None, repr=False)
     outcomes: int = 0
+    bits: int = 0
 
 
 @dataclass(frozen=True, eq=False)

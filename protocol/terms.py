@@ -6,11 +6,13 @@ from functools import lru_cache
 from protocol.channel import TOTAL, DiscreteChannel
 from protocol.choice_law import choice_law
 from protocol.mechanisms import channel
+from protocol.mechanisms.randomized_response import k_randomized_response
 from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
 from protocol.trust import Trust
 
-TIE = 2  # a label that names no winner: beside 0 and 1, at the labeler and in clear symbols
+VALUES = 2  # a preference is one of two
+TIE = VALUES  # a label that names no winner: beside 0 and 1, at the labeler and in symbols of three values
 SHARE_DIGITS = 40
 _DOWN = Context(prec=SHARE_DIGITS, rounding=ROUND_FLOOR)
 _EXACT = Context(prec=256)
@@ -27,12 +29,14 @@ def only_mechanism(task: Task) -> Mechanism:
 
 
 def law(task: Task, mechanism: Mechanism) -> DiscreteChannel:
-    """The channel that one label of a local task goes through; under `Ties.COIN` it has a row for ties.
+    """The channel that one label of a local task goes through.
+
+    Under `Ties.COIN` it has a row for ties, under `Ties.RANDOMIZED` a row and a symbol: see `three_way`.
 
     Guarantee: the level is that of the mechanism alone; unit: one label; neighbours: replace one label, ties included.
     Raises ValueError for a mechanism that is unknown, or has more than two outcomes beside ties.
     """
-    return _law(mechanism, task.ties is Ties.COIN)
+    return _law(mechanism, task.ties)
 
 
 def with_coin(two: DiscreteChannel) -> DiscreteChannel:
@@ -51,6 +55,25 @@ def with_coin(two: DiscreteChannel) -> DiscreteChannel:
     if len(two.table) != 2 or two.table[0] != two.table[1][::-1]:
         raise ValueError(f"expected a symmetric channel of two values for ties, got {len(two.table)} rows")
     return DiscreteChannel((*two.table, (TOTAL // 2, TOTAL // 2)))
+
+
+def three_way(mechanism: Mechanism) -> DiscreteChannel:
+    """Randomised response of a label with three values, the third a tie: P(symbol | value) = p if equal, else q.
+
+    p = e^epsilon / (e^epsilon + 2) and q = 1 / (e^epsilon + 2), rounded as `k_randomized_response` rounds them. With
+    y = 1/2 for a tie, on both sides, E[y reported] - 1/2 = (p - q) (y - 1/2).
+
+    Guarantee: epsilon-label-LDP; unit: one label; neighbours: replace one label, ties included.
+    Raises ValueError for another mechanism than randomised response with an epsilon.
+    Source: Warner 1965, of three values; de-biasing: derived, see docs/ESTIMATORS.md.
+
+    >>> three_way(Mechanism.of("randomized-response", epsilon=Decimal(1))).outcomes
+    3
+    """
+    level = mechanism.get("epsilon")
+    if mechanism.name != "randomized-response" or level is None or len(mechanism.parameters) != 1:
+        raise ValueError(f"expected randomized-response with an epsilon for randomised ties, got {mechanism.name!r}")
+    return k_randomized_response(level, VALUES + 1)
 
 
 def share(epsilon: Decimal, cap: int) -> Decimal:
@@ -103,6 +126,8 @@ def row_exponent(task: Task) -> int:
 
 
 @lru_cache(maxsize=256)
-def _law(mechanism: Mechanism, coin: bool) -> DiscreteChannel:
+def _law(mechanism: Mechanism, ties: Ties) -> DiscreteChannel:
+    if ties is Ties.RANDOMIZED:
+        return three_way(mechanism)
     plain = channel(mechanism.name, dict(mechanism.parameters))
-    return with_coin(plain) if coin else plain
+    return with_coin(plain) if ties is Ties.COIN else plain

@@ -8,19 +8,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.channel import TOTAL
+from protocol.channel import TOTAL, DiscreteChannel
 from protocol.coins import Address, Stream
 from protocol.features import row_bound
 from protocol.grid import exponent, to_integers
 from protocol.messages import Task
 from protocol.problem import Problem
 from protocol.store import FeatureStore
-from protocol.terms import law, only_mechanism, row_exponent
+from protocol.terms import VALUES, law, only_mechanism, row_exponent
 from protocol.trust import Trust
 from server.collect import Collected
 from server.curator import Curator, SimulatedCurator
 from server.designs import Designs
 from server.estimators.base import Evidence, wins
+from server.estimators.mixed import Channel
 from server.release_record import ReleaseRequest, in_real_units
 
 
@@ -65,15 +66,24 @@ def evidence(server: Server, heard: Heard, designs: Designs) -> Evidence:
     design = designs.get(exponent(task.n, row_bound(task.problem, None)), None, answered_rows(heard))
     assert collected.symbols is not None
     symbols = collected.symbols[designs.repetition - task.first_repetition]
-    flip, contrast = 0.0, 1.0
-    if task.trust is Trust.LOCAL:
-        asked = law(task, only_mechanism(task))
-        flip = asked.table[0][1] / TOTAL
-        contrast = (asked.table[0][0] - asked.table[0][1]) / TOTAL
+    local = task.trust is Trust.LOCAL
+    contrast, flip, third = channel_of(law(task, only_mechanism(task))) if local else Channel(1.0, 0.0)
     # On the grid, halves included: exact, in whatever order a library adds.
     half_sum = wins(symbols) @ design.rows - 0.5 * design.total
     coins = Address(server.seed, Stream.BOOTSTRAP, task.n, designs.repetition)
-    return Evidence(design.rows, None, symbols, half_sum, contrast, flip, 0.0, design.features, coins)
+    return Evidence(design.rows, None, symbols, half_sum, contrast, flip, 0.0, design.features, coins, third=third)
+
+
+def channel_of(asked: DiscreteChannel) -> Channel:
+    """What estimators know of a table: of two symbols its contrast and flip; of three, ties among them, see `Evidence`.
+
+    Raises ValueError for a table of more symbols.
+    """
+    keep, other = asked.table[0][:2]
+    if asked.outcomes > VALUES + 1:
+        raise ValueError(f"expected a table of two symbols, or three with ties, got {asked.outcomes}")
+    contrast, q = (keep - other) / TOTAL, other / TOTAL
+    return Channel(contrast, q) if asked.outcomes == VALUES else Channel(contrast, 1.5 * q, q)
 
 
 def _released(server: Server, heard: Heard, designs: Designs) -> Evidence:

@@ -4,15 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from protocol.channel import TOTAL, DiscreteChannel
 from protocol.coins import Address, Stream
 from protocol.features import row_bound
 from protocol.grid import exponent
 from protocol.terms import law
 from server.designs import Designs
-from server.estimators.mixed import Channel, Mixed, MixedEvidence
+from server.estimators.mixed import Mixed, MixedEvidence
 from server.estimators.workspace import Reports, Workspace
-from server.evidence import Heard, Server, answered_rows, evidence
+from server.evidence import Heard, Server, answered_rows, channel_of, evidence
 
 
 def reports(server: Server, heard: Heard, designs: Designs) -> Reports:
@@ -30,14 +29,8 @@ def reports(server: Server, heard: Heard, designs: Designs) -> Reports:
             rows=design.rows,
             symbols=collected.symbols[designs.repetition - task.first_repetition],
             which=collected.ways,
-            channels=[_channel(law(task, mechanism)) for mechanism in task.menu],
+            channels=[channel_of(law(task, mechanism)) for mechanism in task.menu],
             features=design.features,
             coins=Address(server.seed, Stream.BOOTSTRAP, task.n, designs.repetition),
         )
     )
-
-
-def _channel(asked: DiscreteChannel) -> Channel:
-    """Contrast and flip of a table."""
-    keep, flip = asked.table[0]
-    return (keep - flip) / TOTAL, flip / TOTAL

@@ -13,7 +13,7 @@ from protocol.arms import UNPROVEN, Arm
 from protocol.channel import TOTAL
 from protocol.counting import counted
 from protocol.features import full
-from protocol.messages import Coins, Task
+from protocol.messages import Coins, Task, Ties
 from protocol.numerics import fingerprint
 from protocol.privacy import Guarantee
 from protocol.problem import Problem
@@ -138,12 +138,16 @@ def few_rows(problem: Problem, answered: int) -> list[str]:
 
 
 def flipped(task: Task) -> str:
-    """How often a label's report is not the label, in words, of a local task about pairs; empty for other tasks."""
+    """How often a label's report is not the label, in words, of a local task about pairs; empty for other tasks.
+
+    Of randomised ties that is any of the three values for another.
+    """
     if task.trust is not Trust.LOCAL or task.problem.kind != "pairwise":
         return ""
     kept = min(terms.law(task, way).table[0][0] for way in task.menu)
     most = "" if len(task.menu) == 1 else " at most"
-    return f"a label is flipped with probability{most} {(TOTAL - kept) / TOTAL:.2g}"
+    changed = "reported as another value" if task.ties is Ties.RANDOMIZED else "flipped"
+    return f"a label is {changed} with probability{most} {(TOTAL - kept) / TOTAL:.2g}"
 
 
 def warnings(heard: Heard) -> list[str]:

@@ -19,10 +19,12 @@ class Evidence:
     """What the server holds about one repetition of one task, in reduced coordinates (p of them).
 
     rows (n, p): public rounded features v_i = w_i x_i; weights (n,): public clipping weights in (0, 1], None where all
-    are one; symbols (n,): reported labels in row order, clear (then 2 is a tie: y = 1/2) or randomised, None in the
+    are one; symbols (n,): reported labels in row order, clear or randomised (a 2 is a tie: y = 1/2), None in the
     central model; half_sum (p,):
     sum_i (y_i - 1/2) v_i of what was reported, with the curator's noise of `noise_stddev` per coordinate;
-    contrast = keep - flip and flip: the channel that the server asked for, 1 and 0 for clear labels; features: the same
+    contrast = keep - flip and flip: the channel that the server asked for, 1 and 0 for clear labels; third: of ties
+    that were randomised as a third symbol, the probability q of each of the two other symbols, 0 of two symbols; then
+    contrast = 1 - 3 q and flip = 3 q / 2, since a report's y has the mean flip + contrast E[y]; features: the same
     rows arranged for the kernels, where they are at hand; group_sums (G, p): half_sum by groups of consecutive rows,
     where a curator released them; coins: where a bootstrap finds its own; noise_factor (p, p):
     F, where the curator's noise has the covariance noise_stddev^2 F F^T; None: F = I.
@@ -40,6 +42,7 @@ class Evidence:
     coins: Address | None = None
     group_sums: NDArray[np.float64] | None = field(default=None, repr=False)
     noise_factor: NDArray[np.float64] | None = field(default=None, repr=False)
+    third: float = 0.0
 
     def __post_init__(self) -> None:
         if self.rows.ndim != 2 or 0 in self.rows.shape:
@@ -53,12 +56,14 @@ class Evidence:
                 raise ValueError(f"expected weights in (0, 1], got {self.weights.min()}..{self.weights.max()}")
         if self.symbols is not None:
             _check_array("symbols", self.symbols, np.uint8, (n,))
-            if self.symbols.max() > (TIE if self.flip == 0.0 else 1):
-                raise ValueError(f"expected symbols 0 and 1, or 2 for clear ties, got {self.symbols.max()}")
+            if self.symbols.max() > (TIE if self.flip == 0.0 or self.third else 1):
+                raise ValueError(f"expected symbols 0 and 1, or 2 for ties, got {self.symbols.max()}")
         if not (self.flip == 0.0 or _SMALLEST_FLIP <= self.flip < 0.5):
             raise ValueError(f"expected flip = 0 or 2^-63 <= flip < 0.5, got {self.flip}")
         if not (0.0 < self.contrast <= 1.0 and abs(self.contrast + 2.0 * self.flip - 1.0) <= 1e-15):
             raise ValueError(f"expected contrast = 1 - 2 flip > 0 at flip = {self.flip}, got {self.contrast}")
+        if self.third and not abs(1.5 * self.third - self.flip) <= 1e-15 * self.flip:
+            raise ValueError(f"expected third = 0, or 2 flip / 3 at flip = {self.flip}, got {self.third}")
         if self.group_sums is not None:
             _check_array("group_sums", self.group_sums, np.float64, (len(self.group_sums), p))
         if not 0.0 <= self.noise_stddev < math.inf:

@@ -36,7 +36,8 @@ def debiased(known: Reports, options: Options, start: Array | None = None) -> Es
     estimate with a neighbouring ridge or bound; of the same release only, or last digits tell of another.
     Guarantee: that of the reported labels; this is post-processing.
     Covariance: (H^-1 V H^-1 + H^-1 C H^-1 / (n c^2)) / n, C that of the curator's noise, with H = A''(u) + ridge I and
-    V = (1/n) sum (sigma'(z_i) + flip keep / c^2) v_i v_i'; None on the boundary or where the ridge's bias counts.
+    V = (1/n) sum (sigma'(z_i) + flip keep / c^2) v_i v_i', or of randomised ties (y_i the report, 1/2 for a tie)
+    (1/n) sum (sigma'(z_i) - 1/4 + (y_i - 1/2)^2 / c^2) v_i v_i'; None on the boundary or where the ridge's bias counts.
     Raises EstimationError where bound is inf and there is no minimiser.
     Source: Chowdhury, Zhou, Natarajan 2024, equation (6); covariance: derived, see docs/ESTIMATORS.md.
     """
@@ -88,5 +89,4 @@ def _curvature(known: Reports, minimum: Minimum, ridge: float) -> Array:
 def _score_variance(known: Reports, u: Array, hessian: Array) -> Array:
     """n times the variance of S / (n c) given the features, the plug-in V of a sandwich."""
     square = known.contrast**2
-    excess = known.flip * (known.flip + known.contrast) / square
-    return known.features.score_variance(u, hessian, excess) + known.noise / (known.count * square)
+    return known.score_variance(u, hessian) + known.noise / (known.count * square)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,13 @@ from server.estimators.features import Features, Passes
 from server.estimators.workspace import PILOT, Reports, Workspace
 from server.kernels import Array
 
-Channel = tuple[float, float]  # contrast and flip
+
+class Channel(NamedTuple):
+    """contrast, flip and third of a channel: see `Evidence`."""
+
+    contrast: float
+    flip: float
+    third: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,15 +82,16 @@ class WeightedFeatures(Passes):
 class MixedEvidence:
     """What the server holds about reports of several channels, in reduced coordinates.
 
-    rows (n, p): public rounded features; symbols (n,): reports 0 and 1 in row order; which (n,): the channel of each
-    row, a place in `channels`; features: the same rows arranged for the kernels; coins: those of a bootstrap.
+    rows (n, p): public rounded features; symbols (n,): reports in row order, 0 and 1, or 2 for a tie that was
+    randomised; which (n,): the channel of each row, a place in `channels`; features: the same rows arranged for the
+    kernels; coins: those of a bootstrap.
     Raises ValueError for a row of no channel.
     """
 
     rows: NDArray[np.float64] = field(repr=False)
     symbols: NDArray[np.uint8] = field(repr=False)
     which: NDArray[np.uint8] = field(repr=False)
-    channels: Sequence[Channel]
+    channels: Sequence[Channel | tuple[float, float]]
     features: Features = field(repr=False)
     coins: Address | None = None
 
@@ -142,6 +150,15 @@ class Mixed(Reports):
             information = information + share * own[2]
         return value, gradient, information
 
+    def score_variance(self, u: Array, hessian: Array) -> Array:
+        """Of randomised ties part after part."""
+        if not any(part.third for part in self.parts):
+            return super().score_variance(u, hessian)
+        total, known = np.zeros_like(hessian), self.features
+        for share, weight, part in zip(known.shares, known.weights, self.parts, strict=True):
+            total += share * weight**2 * part.score_variance(u, part.features.cumulant(u)[2])
+        return total
+
     def chunks(self) -> Iterator[tuple[Array, Array]]:
         """Stretches of one channel each, in the order of rows."""
         return ((columns, symbols) for columns, symbols, *_ in self.stretches())
@@ -152,8 +169,8 @@ class Mixed(Reports):
         cuts = np.flatnonzero(np.diff(held.which)) + 1
         edges, total = [0, *cuts.tolist(), len(held.which)], 0.0
         for start, stop in pairwise(edges):
-            contrast, flip = held.channels[held.which[start]]
-            own, symbols = np.ascontiguousarray(columns[:, start:stop]), held.symbols[start:stop].astype(np.float64)
+            contrast, flip = held.channels[held.which[start]][:2]
+            own, symbols = np.ascontiguousarray(columns[:, start:stop]), wins(held.symbols[start:stop])
             yield own, symbols, contrast, flip, total / contrast**2
             total += (stop - start) * contrast**2
 
@@ -201,10 +218,10 @@ def _places(evidence: MixedEvidence) -> list[NDArray[np.intp]]:
 
 def _parts(evidence: MixedEvidence) -> Iterator[Workspace]:
     for places in _places(evidence):
-        contrast, flip = evidence.channels[evidence.which[places[0]]]
+        contrast, flip, third = Channel(*evidence.channels[evidence.which[places[0]]])
         rows, symbols = evidence.rows[places], evidence.symbols[places]
-        features = evidence.features.take(places)
-        yield Workspace(Evidence(rows, None, symbols, _half_sum(rows, symbols), contrast, flip, 0.0, features))
+        features, half_sum = evidence.features.take(places), _half_sum(rows, symbols)
+        yield Workspace(Evidence(rows, None, symbols, half_sum, contrast, flip, 0.0, features, third=third))
 
 
 def _half_sum(rows: Array, symbols: NDArray[np.uint8]) -> Array:

@@ -23,15 +23,16 @@ Search = Callable[[float, Array], Minimum]
 def tempering(known: Reports, contrast: float) -> float:
     """How much flatter the log-likelihood of all that is unknown is than n times the de-biased loss.
 
-    (D + tr C / (n tr A''(0))) / c^2, C the covariance of the curator's noise, D the features' `dispersion`, 1 of the
-    logistic model: near u = 0 labels, flips and that noise give S / (n c) about this times A'' / n as variance.
+    (D (1 - q) + tr C / (n tr A''(0))) / c^2, C the covariance of the curator's noise, D the features' `dispersion`, 1
+    of the logistic model, q how often a winner is reported as a tie (0 of two symbols): near u = 0 labels, flips and
+    that noise give S / (n c) about this times A'' / n as variance.
     Source: derived, see docs/ESTIMATORS.md.
     """
     noise = 0.0
     if known.noise_stddev:
         own = float(known.features.cumulant(np.zeros(known.dimension))[2].trace())
         noise = float(known.noise.trace()) / (known.count * own) if own else math.inf
-    return (known.features.dispersion + noise) / contrast**2
+    return (known.features.dispersion * (1.0 - known.third) + noise) / contrast**2
 
 
 def ridge_of(known: Reports, options: Options, contrast: float) -> tuple[float, float, tuple[str, ...]]:

@@ -29,8 +29,8 @@ PILOT = 1000  # reports
 class Reports(ABC):
     """One release as estimators see it: public features, what was reported, and passes over both.
 
-    features; half_sum (p,) = sum_i (y_i - 1/2) v_i of what was reported; contrast, flip, noise_stddev and noise_factor:
-    of the channel, see `Evidence`. Not safe for several threads.
+    features; half_sum (p,) = sum_i (y_i - 1/2) v_i of what was reported; contrast, flip, third, noise_stddev and
+    noise_factor: of the channel, see `Evidence`. Not safe for several threads.
     """
 
     features: Passes
@@ -39,6 +39,7 @@ class Reports(ABC):
     flip: float
     noise_stddev: float
     noise_factor: Array | None = None
+    third: float = 0.0
 
     def __init__(self) -> None:
         self._minima: dict[tuple[float, float, float], Minimum] = {}
@@ -47,8 +48,16 @@ class Reports(ABC):
     def likelihood(self, observed: bool, u: Array) -> tuple[float, Array, Array]:
         """Negative mean log-likelihood of the reports, its gradient, and expected or `observed` information.
 
-        Raises ValueError where there are no reports, or clear ties: see `server.kernels_randomized:likelihood`.
+        Raises ValueError where there are no reports, or they may be ties: see `server.kernels_randomized:likelihood`.
         """
+
+    def score_variance(self, u: Array, hessian: Array) -> Array:
+        """(1/n) sum over rows of the variance of a de-biased report times v_i v_i', where the model holds at u.
+
+        `hessian` (p, p) is that of A near u.
+        """
+        excess = self.flip * (self.flip + self.contrast) / self.contrast**2
+        return self.features.score_variance(u, hessian, excess)
 
     @abstractmethod
     def chunks(self) -> Iterator[tuple[Array, Array]]:
@@ -147,11 +156,11 @@ class Workspace(Reports):
         self.features = evidence.features or Features.of(evidence.rows, evidence.weights)
         self.half_sum, self.noise_stddev = evidence.half_sum, evidence.noise_stddev
         self.noise_factor = evidence.noise_factor
-        self.contrast, self.flip = evidence.contrast, evidence.flip
+        self.contrast, self.flip, self.third = evidence.contrast, evidence.flip, evidence.third
 
     @cached_property
     def signs(self) -> Array:
-        """Reported labels as -1 and 1, clear ties as 0, shape (n,); raises ValueError where the model holds none."""
+        """Reported labels as -1 and 1, ties as 0, shape (n,); raises ValueError where the model holds none."""
         if self.evidence.symbols is None:
             raise ValueError("expected evidence with reported labels, got a central sum: use mle")
         if self.evidence.weights is not None:
@@ -163,15 +172,29 @@ class Workspace(Reports):
         return signs
 
     @cached_property
-    def tied(self) -> bool:
-        """Whether a report is a clear tie; raises what `signs` raises."""
-        return not self.signs.all()
+    def tied(self) -> str:
+        """What to use in place of a law of two symbols, where a report is a clear tie or can be a randomised one.
+
+        Empty where it is not. Of randomised ties that does not depend on whether there are some. Raises what `signs`
+        raises.
+        """
+        if self.third:
+            return "randomised ones: use debiased"
+        return "" if self.signs.all() else "clear ones: use mle"
 
     def likelihood(self, observed: bool, u: Array) -> tuple[float, Array, Array]:
         """Of all reports at once."""
         if self.tied:
-            raise ValueError("expected reports without ties, got clear ones: use mle")
+            raise ValueError(f"expected reports without ties, got {self.tied}")
         return self.features.likelihood(self.signs, self.contrast, self.flip, observed, u)
+
+    def score_variance(self, u: Array, hessian: Array) -> Array:
+        """Of randomised ties by what was reported: (y - 1/2)^2 is 1/4, or 0 of a tie, without any model of ties."""
+        if not self.third:
+            return super().score_variance(u, hessian)
+        squares = np.where(self.signs == 0.0, 0.0, 0.25 / self.contrast**2)
+        own: Array = self.features.score_variance(u, hessian, 0.0) + self.features.moment(squares - 0.25)
+        return own
 
     def chunks(self) -> Iterator[tuple[Array, Array]]:
         """All rows in one part."""
@@ -186,7 +209,7 @@ class Workspace(Reports):
     def chances(self, u: Array) -> Array:
         """flip + contrast sigma(u . v_i)."""
         if self.tied:
-            raise ValueError('expected reports without ties for interval = "bootstrap", got clear ones: use "wald"')
+            raise ValueError('expected reports without ties for interval = "bootstrap", got some: use "wald"')
         return chances(np.ascontiguousarray(self.evidence.rows), self.contrast, self.flip, u)
 
     def answering(self, symbols: NDArray[np.uint8]) -> "Workspace":
@@ -200,7 +223,8 @@ class Workspace(Reports):
         rows = self.evidence.rows[: len(signs)]
         symbols = None if self.evidence.symbols is None else self.evidence.symbols[: len(signs)]
         features = self.features.take(slice(PILOT))
-        return Workspace(Evidence(rows, None, symbols, 0.5 * (signs @ rows), self.contrast, self.flip, 0.0, features))
+        half_sum, law = 0.5 * (signs @ rows), (self.contrast, self.flip, 0.0)
+        return Workspace(Evidence(rows, None, symbols, half_sum, *law, features, third=self.third))
 
 
 def logistic_minimum(features: Passes, mean: Array, bound: float, ridge: float, start: Array | None = None) -> Minimum:

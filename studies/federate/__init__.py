@@ -59,7 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=AUTO,
         help="estimates of norm at most B, or none (scores: none in clear, else 2 sqrt(items); records: as split)",
     )
-    parser.add_argument("--ties", choices=list(TIES), help="a coin (default under a claim), half a win, or left out")
+    parser.add_argument(
+        "--ties",
+        choices=list(TIES),
+        help="a coin (default under a claim), half a win, left out, or a third value (local)",
+    )
     parser.add_argument("--unit", choices=[*UNITS, *RECORD_UNITS], help="what the claim protects (as split)")
     parser.add_argument("--cap", metavar="M", help="how many labels of a labeler count (as split)")
     parser.add_argument(
@@ -143,7 +147,14 @@ def _rank(args: argparse.Namespace) -> int:
         print(f"halftruth: {error}{advice(str(error), task.unit, files)}", file=sys.stderr)
         return 1
     found = Fit(
-        request, facts, task, outcome, study.problem.bound, warnings(facts, outcome), None, ranking_note(request)
+        request=request,
+        table=facts,
+        task=task,
+        outcome=outcome,
+        bound=study.problem.bound,
+        warnings=warnings(facts, outcome, request.ties),
+        charged=None,
+        notes=ranking_note(request),
     )
     if args.json:
         print(as_json(found))

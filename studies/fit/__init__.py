@@ -8,7 +8,7 @@ from pathlib import Path
 from protocol.decimals import decimal, delta, epsilon
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
-from studies.fit.claim import HOLD_OUT, add_claim_arguments, read_ties, read_trust, read_unit
+from studies.fit.claim import HOLD_OUT, add_claim_arguments, read_estimator, read_ties, read_trust, read_unit
 from studies.fit.request import AUTO, CHOICE_MECHANISMS, CHOICE_WAYS, NONE, WAYS, Request
 from studies.holder_file import (
     FORMATS,
@@ -29,6 +29,7 @@ examples:
   halftruth fit votes.csv --trust local --epsilon 1
   halftruth fit votes.csv --trust central --epsilon 1 --delta 1e-6 --state ~/votes-state
   halftruth fit votes.csv --trust local --epsilon 4 --unit labeler --cap 20
+  halftruth fit votes.csv --trust local --epsilon 4 --ties randomized
   halftruth fit benchmark.csv --trust clear
   halftruth fit benchmark.csv --compare --epsilon 1
   halftruth fit benchmark.csv --trust local --epsilon 2 --public-data --coins addressed --seed 7
@@ -126,7 +127,7 @@ def read_request(args: argparse.Namespace) -> Request:
             epsilon=None if trust is Trust.CLEAR else epsilon(args.epsilon, "--epsilon"),
             delta=_delta(args.delta) if trust is Trust.CENTRAL or args.compare else None,
             bound=_bound(args.bound),
-            estimator=args.estimator or WAYS[trust][1][0],
+            estimator=read_estimator(args, trust, ties),
             state=state_of(args.state),
             public=args.public_data,
             seed=None if args.seed is None else seed_of(args.seed),

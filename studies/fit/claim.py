@@ -7,8 +7,9 @@ from protocol.messages import Ties
 from protocol.privacy import Unit
 from protocol.strict import StudyError
 from protocol.trust import Trust
+from studies.fit.request import OF_THREE, WAYS
 
-TIES = {ties.name.lower(): ties for ties in (Ties.COIN, Ties.HALF, Ties.DROP)}
+TIES = {ties.name.lower(): ties for ties in (Ties.COIN, Ties.HALF, Ties.DROP, Ties.RANDOMIZED)}
 UNITS = {unit.label: unit for unit in (Unit.LABEL, Unit.LABELER)}
 HOLD_OUT = ("labelers", "labels")
 MOST_LABELS = (1 << 32) - 1
@@ -20,7 +21,7 @@ def add_claim_arguments(parser: argparse.ArgumentParser) -> None:
         "--ties",
         choices=list(TIES),
         help="a tie is decided by a fair coin (default under a claim), is half a win each (default in clear), "
-        "or is left out",
+        "is left out, or is a third value of randomised response (local; says more than a coin where ties are many)",
     )
     parser.add_argument(
         "--ties-public", action="store_true", help="it is no secret which answers are ties: allows --ties drop"
@@ -60,13 +61,28 @@ def read_ties(args: argparse.Namespace, trust: Trust) -> Ties:
     clear = trust is Trust.CLEAR
     ties = TIES[args.ties] if args.ties else Ties.HALF if clear else Ties.COIN
     if ties is Ties.HALF and trust is Trust.LOCAL:
-        raise StudyError("--ties half: half a win cannot be randomised: use coin, which costs nothing")
+        raise StudyError("--ties half: half a win cannot be randomised: use coin, which costs nothing, or randomized")
+    if ties is Ties.RANDOMIZED and trust is not Trust.LOCAL:
+        raise StudyError("--ties randomized: only --trust local randomises answers one by one: use half")
     if ties is Ties.DROP and not clear and not args.ties_public:
         raise StudyError(
             "--ties drop: which answers are missing would tell which are ties: use coin, or say --ties-public if that "
             "is no secret"
         )
     return ties
+
+
+def read_estimator(args: argparse.Namespace, trust: Trust, ties: Ties) -> str:
+    """The estimator, one that randomised ties have a meaning for; raises StudyError."""
+    three = ties is Ties.RANDOMIZED
+    known = OF_THREE if three else WAYS[trust][1]
+    chosen: str = args.estimator or known[0]
+    if three and chosen not in known:
+        raise StudyError(
+            f"--estimator {chosen}: how likely a report of three values is depends on how likely ties are, which no "
+            f"model here says: with --ties randomized use {' or '.join(known)}, or else --ties coin"
+        )
+    return chosen
 
 
 def read_unit(args: argparse.Namespace, trust: Trust) -> tuple[Unit, int]:

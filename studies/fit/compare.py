@@ -94,11 +94,19 @@ def asked_of(request: Request, trust: Trust, seed: int) -> Request:
         mechanism=request.mechanism if trust is Trust.LOCAL else "",
         public=True,
         seed=seed,
-        ties=Ties.HALF if clear and request.ties is Ties.COIN else request.ties,
+        ties=_ties(request.ties, trust),
         unit=Unit.LABEL if clear else request.unit,
         cap=0 if clear else request.cap,
         bound=BALL if request.bound == AUTO else request.bound,
     )
+
+
+def _ties(asked: Ties, trust: Trust) -> Ties:
+    """What has the same mean in each trust model: half a win each in place of coins in clear, and of what only local
+    reports can do.
+    """
+    exact = asked is Ties.RANDOMIZED and trust is not Trust.LOCAL
+    return Ties.HALF if exact or (asked is Ties.COIN and trust is Trust.CLEAR) else asked
 
 
 def held_out(table: Table, seed: int, by_labeler: bool, one_in: int = HELD_OUT) -> NDArray[np.bool_]:

@@ -42,7 +42,7 @@ def of_asked(request: Request, asked: RankingAs | None) -> Request:
     if asked is None:
         return request
     if top:
-        if request.ties is Ties.DROP:
+        if request.ties in (Ties.DROP, Ties.RANDOMIZED):
             raise StudyError("--ties: a ranking's top choice is one item, so there are none: leave it out")
         known = CHOICE_WAYS[request.trust][1]
         if request.estimator not in known:

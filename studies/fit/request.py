@@ -15,6 +15,7 @@ WAYS: dict[Trust, tuple[str, tuple[str, ...]]] = {
     Trust.LOCAL: ("randomized-response", ("rr-mle", "rr-map", "debiased", "debiased-sgd", "one-step")),
     Trust.CENTRAL: ("gaussian-statistic", ("mle",)),
 }
+OF_THREE = ("debiased", "debiased-sgd")  # that can follow where ties are randomised: they need a report's mean alone
 # The same where a ranking's top choice is asked.
 CHOICE_WAYS: dict[Trust, tuple[str, tuple[str, ...]]] = {
     Trust.CLEAR: ("none", ("mle",)),

@@ -15,7 +15,7 @@ from client.ledger_view import read_entries
 from client.sources.table import Table
 from protocol.codec import encode_task, identity
 from protocol.decimals import decimal
-from protocol.messages import Task
+from protocol.messages import Task, Ties
 from protocol.trust import Trust
 from protocol.warned import code_of, warn
 from server.curator import LiveCurator
@@ -79,7 +79,7 @@ def fit(request: Request, table: Table) -> Fit:
     estimate = kind.estimators[arm.estimator](seen, options(replace(problem, bound=bound), arm))
     outcome = next(outcomes(study, arm, 0, heard, estimate))
     said = ranking_note(request) + notes(request, table, task, outcome)
-    found = warnings(table, outcome) + ((warn("known-labelers", odd),) if odd else ())
+    found = warnings(table, outcome, request.ties) + ((warn("known-labelers", odd),) if odd else ())
     return Fit(request, table, heard.task, outcome, bound, found, charged, said)
 
 
@@ -138,7 +138,7 @@ def _check_minimiser(table: Table, heard: Heard) -> None:
     require_minimiser(table.items, won)
 
 
-def warnings(table: Described, outcome: Outcome) -> tuple[str, ...]:
+def warnings(table: Described, outcome: Outcome, ties: Ties = Ties.NONE) -> tuple[str, ...]:
     """What a reader of a ranking has to know about its estimate and its comparisons."""
     found = [text for text in outcome.warnings if code_of(text) != "on-the-ball"]
     parts = groups(table.items, table.pairs)
@@ -146,16 +146,19 @@ def warnings(table: Described, outcome: Outcome) -> tuple[str, ...]:
         apart = f"nobody compared items of these {len(parts)} groups with each other: {describe(parts)}"
         found.append(warn("unconnected", f"{apart}; ranks between groups mean nothing"))
     if outcome.hit_boundary:
-        spread = f"the scores lie on the ball: the answers alone would spread them further{_advice(outcome)}"
+        spread = f"the scores lie on the ball: the answers alone would spread them further{_advice(outcome, ties)}"
         found.append(warn("on-the-ball", spread))
     return tuple(found)
 
 
-def _advice(outcome: Outcome) -> str:
+def _advice(outcome: Outcome, ties: Ties) -> str:
     """What helps where noise, and not the answers, spreads scores: an estimator that reads the same reports."""
     if outcome.arm.trust is not Trust.LOCAL or outcome.arm.estimator == "rr-map":
         return ""
+    far = ". So its radius says how far apart they are, and there is no interval"
+    if ties is Ties.RANDOMIZED:  # its reports have no likelihood
+        return far
     return (
-        ". So its radius says how far apart they are, and there is no interval: with few answers --estimator rr-map is "
-        "better, whose prior keeps scores small where reports say little; it reads the same reports and costs nothing"
+        f"{far}: with few answers --estimator rr-map is better, whose prior keeps scores small where reports say "
+        "little; it reads the same reports and costs nothing"
     )

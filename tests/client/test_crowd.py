@@ -42,6 +42,7 @@ USUAL = {
     "local, another name": replace(LOCAL, menu=(OTHER,)),
     "local, many repetitions": replace(LOCAL, first_repetition=7, repetitions=20),
     "local, ties by a coin": replace(LOCAL, ties=Ties.COIN),
+    "local, randomised ties": replace(LOCAL, ties=Ties.RANDOMIZED),
     "local, a menu": replace(LOCAL, menu=(TWO, ONE), epsilon=Decimal(2), repetitions=2),
     "clear": CLEAR,
     "clear, many repetitions": replace(CLEAR, repetitions=3),

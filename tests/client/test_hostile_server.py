@@ -108,6 +108,8 @@ def test_every_exact_sum_is_charged(desk: Any, votes: Table, ask: Ask, refusal: 
         {"theta": np.zeros(3)},
         {"ties": Ties.HALF},
         {"ties": Ties.DROP},
+        {"ties": Ties.RANDOMIZED, "menu": (krr("1", 2),)},
+        {"ties": Ties.RANDOMIZED, "menu": (Mechanism("randomized-response"),)},
         {"cap": 1},
         {"cohort": b"c"},
         {"modulus": 97},

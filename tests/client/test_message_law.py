@@ -24,7 +24,7 @@ from client.sources import Facts
 from client.sources.table import Table
 from protocol.channel import TOTAL, DiscreteChannel
 from protocol.codec import decode_reply, encode_task
-from protocol.mechanisms.randomized_response import randomized_response
+from protocol.mechanisms.randomized_response import k_randomized_response, randomized_response
 from protocol.messages import Coins, Mechanism, Refusal, Runs, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import Problem
@@ -232,6 +232,29 @@ def test_labels_with_ties(epsilon: str, monkeypatch: pytest.MonkeyPatch) -> None
         assert max(ratios) <= Fraction(keep, flip) ** distance
     for message, weight in found[(2, 1)].items():
         assert 2 * weight == found[(0, 1)][message] + found[(1, 1)][message]
+
+
+@pytest.mark.parametrize("epsilon", ["0.000000001", "0.1", "1", "20"])
+def test_labels_with_randomised_ties(epsilon: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pairs of vectors over winner, winner and tie: the bound is met exactly, and rows are independent."""
+    raw = encode_task(replace(given_task(2, epsilon), ties=Ties.RANDOMIZED))
+    channel = k_randomized_response(Decimal(epsilon), 3)
+    vectors = list(product((0, 1, 2), repeat=2))
+    found = dict(zip(vectors, laws(raw, vectors, classes(channel, False), monkeypatch), strict=True))
+    keep, other, _ = channel.table[0]
+    for one, another in product(vectors, repeat=2):
+        distance = sum(a != b for a, b in zip(one, another, strict=True))
+        ratios = [Fraction(weight, found[another][message]) for message, weight in found[one].items()]
+        assert max(ratios) == Fraction(keep, other) ** distance
+    for vector, law in found.items():
+        expected: Counter[tuple[int, ...]] = Counter()
+        for message, weight in law.items():
+            reply = decode_reply(message)
+            assert not isinstance(reply, Refusal)
+            expected[tuple(reply[0].report.payload.values[0].tolist())] += weight
+        assert expected == {
+            symbols: channel.table[vector[0]][symbols[0]] * channel.table[vector[1]][symbols[1]] for symbols in vectors
+        }
 
 
 # Labelers at levels of their own

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,13 @@ import pytest
 
 from client.draws import AddressedDraws, SecretDraws
 from client.labels import Labels
+from client.ledger_view import read_entries
 from client.policy import Policy
 from client.sources.table import Table
 from client.ties import wins
 from protocol.features import reduced_rows, rounded
 from protocol.messages import Code, Kind, Report, Runs, Ties
+from protocol.terms import law
 from protocol.trust import Trust
 
 Ask, Refuse = Callable[..., Report], Callable[..., Code]
@@ -105,8 +108,29 @@ def test_half_a_win_has_no_channel(desk: Any, tied: Table, refusal: Refuse) -> N
     assert refusal(desk.node(tied, OPEN), desk.task(tied), ties=Ties.HALF) is Code.TASK_INVALID
 
 
+@pytest.mark.parametrize("trust", [Trust.CLEAR, Trust.CENTRAL])
+def test_randomised_ties_are_local(desk: Any, tied: Table, refusal: Refuse, trust: Trust) -> None:
+    assert refusal(desk.node(tied, OPEN), desk.task(tied, trust), ties=Ties.RANDOMIZED) is Code.TASK_INVALID
+
+
+def test_a_randomised_tie_is_a_third_symbol(desk: Any, tied: Table, ask: Ask, refusal: Refuse, bits: Any) -> None:
+    """At epsilon 40 every label comes as it is. Its answer is another one than that of coins, and is paid for."""
+    node, task = desk.node(tied, replace(OPEN, label_cap=Decimal(81))), desk.task(tied, epsilon="40")
+    report = ask(node, task, ties=Ties.RANDOMIZED)
+    assert bits(report).tolist() == [0, 2, 2, 1, 2]
+    assert (report.payload.kind, report.payload.outcomes) == (Kind.SYMBOLS, 256)
+    assert report.table == law(replace(task, ties=Ties.RANDOMIZED), task.menu[0]).digest
+    ask(node, task, ties=Ties.COIN)
+    for study in range(1, 4):  # both are known by now, and the cap leaves nothing for a third
+        again = ask(node, desk.task(tied, epsilon="40", study=study), ties=Ties.RANDOMIZED)
+        assert bits(again).tolist() == bits(report).tolist()
+    assert refusal(node, desk.task(tied, epsilon="39"), ties=Ties.RANDOMIZED) is Code.BUDGET_EXHAUSTED
+    assert [entry.labels for entry in read_entries(desk.ledger_path)] == [5, 5, 0, 0, 0]
+
+
 def test_the_length_of_a_message_does_not_tell_ties(desk: Any, votes: Table, tied: Table, ask: Ask) -> None:
-    for trust, ties in ((Trust.LOCAL, Ties.COIN), (Trust.CENTRAL, Ties.HALF), (Trust.CENTRAL, Ties.COIN)):
+    local = [(Trust.LOCAL, ties) for ties in (Ties.COIN, Ties.RANDOMIZED)]
+    for trust, ties in (*local, (Trust.CENTRAL, Ties.HALF), (Trust.CENTRAL, Ties.COIN)):
         task = desk.task(votes, trust)
         power = None if task.exponent is None else task.exponent - (ties is Ties.HALF)
         shapes = set()

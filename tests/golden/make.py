@@ -39,7 +39,7 @@ from protocol.messages import (  # noqa: E402
 )
 from protocol.privacy import Unit  # noqa: E402
 from protocol.problem import Problem  # noqa: E402
-from protocol.terms import share  # noqa: E402
+from protocol.terms import law, share  # noqa: E402
 from protocol.trust import Trust  # noqa: E402
 
 ONE = Decimal(1)
@@ -152,6 +152,16 @@ TIES = Report(
     Coins.OS,
     b"numerics",
 )
+THIRD = replace(SHARES, study=b"\x0a" * 32, unit=Unit.LABEL, menu=(RR,), ties=Ties.RANDOMIZED, cap=0)
+THIRDS = Report(
+    identity(encode_task(THIRD)),
+    None,
+    Payload(Kind.SYMBOLS, np.array([[2, 0, 1]], dtype=np.uint8), None, 3),
+    RR,
+    law(THIRD, RR).digest,
+    Coins.OS,
+    b"numerics",
+)
 SUMS = Report(
     identity(encode_task(CENTRAL)),
     None,
@@ -204,11 +214,13 @@ def good() -> dict[str, tuple[str, bytes]]:
         "task_labelers": ("task", encode_task(LABELERS)),
         "task_shares": ("task", encode_task(SHARES)),
         "task_shaped": ("task", encode_task(SHAPED)),
+        "task_randomized_ties": ("task", encode_task(THIRD)),
         "task_choices": ("task", encode_task(CHOICES)),
         "task_records": ("task", encode_task(RECORDS)),
         "report_sets": ("report", encode_report(SETS)),
         "report_bits": ("report", encode_report(BITS)),
         "report_ties": ("report", encode_report(TIES)),
+        "report_randomized_ties": ("report", encode_report(THIRDS)),
         "report_sums": ("report", encode_report(SUMS)),
         "reply_two_reports": ("reply", encode_reply([(encode_report(BITS), b""), (encode_report(SUMS), b"s" * 64)])),
         "bundle": ("bundle", encode_bundle([encode_task(LOCAL), encode_task(CLEAR)])),
@@ -239,6 +251,7 @@ def bad() -> dict[str, tuple[str, bytes]]:
         "bad_task_unknown_field": ("task", task + bytes([0xA2, 0x06, 0x01, 0x41])),
         "bad_task_field_twice": ("task", task + bytes([0x10, 0x02])),
         "bad_task_trust_of_a_later_version": ("task", _with(task, wire.Task, lambda m: setattr(m, "trust", 9))),
+        "bad_task_ties_of_a_later_version": ("task", _with(task, wire.Task, lambda m: setattr(m, "ties", 5))),
         "bad_task_no_trust": ("task", _with(task, wire.Task, lambda m: setattr(m, "trust", 0))),
         "bad_task_epsilon_spelled_otherwise": ("task", _with(task, wire.Task, lambda m: setattr(m, "epsilon", "1.0"))),
         "bad_task_epsilon_nan": ("task", _with(task, wire.Task, lambda m: setattr(m, "epsilon", "NaN"))),

@@ -14,7 +14,7 @@ from protocol.mechanisms.randomized_response import k_randomized_response, rando
 from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import Problem
-from protocol.terms import computed_level, label_epsilon, law, only_mechanism, row_exponent, share, with_coin
+from protocol.terms import computed_level, label_epsilon, law, only_mechanism, row_exponent, share, three_way, with_coin
 from protocol.trust import Trust
 
 ITEMS = Problem(3, "items", True, None, np.array([[0, 1], [2, 1], [0, 2]], dtype=np.int32))
@@ -61,6 +61,31 @@ def test_a_task_says_whether_ties_have_a_row() -> None:
     plain, coin = task(), task(ties=Ties.COIN)
     assert len(law(plain, plain.menu[0]).table) == 2
     assert len(law(coin, coin.menu[0]).table) == 3
+
+
+@given(LEVELS.filter(lambda level: level > 0))
+def test_randomised_ties_never_exceed_their_level_and_say_nothing_of_the_winner(epsilon: Decimal) -> None:
+    """In whole numbers: of y = 0, 1 and 1/2 the report's y has the mean 1/2 + (p - q) (y - 1/2)."""
+    three = three_way(Mechanism.of("randomized-response", epsilon=epsilon))
+    assert three.table == k_randomized_response(epsilon, 3).table
+    assert three.level <= epsilon
+    y = [Fraction(0), Fraction(1), Fraction(1, 2)]
+    contrast = three.probability(0, 0) - three.probability(0, 1)
+    for value in range(3):
+        mean = sum(three.probability(value, symbol) * y[symbol] for symbol in range(3))
+        assert mean - Fraction(1, 2) == contrast * (y[value] - Fraction(1, 2))
+
+
+def test_randomised_ties_are_asked_by_the_task() -> None:
+    asked = task(ties=Ties.RANDOMIZED)
+    assert law(asked, asked.menu[0]).table == k_randomized_response(Decimal(1), 3).table
+    level = share(Decimal(1), 3)
+    part = Mechanism.of("randomized-response", epsilon=level)
+    capped = replace(asked, unit=Unit.LABELER, cap=3, menu=(part,))
+    assert Fraction(computed_level(capped, part)) == 3 * Fraction(k_randomized_response(level, 3).level)
+    for other in (Mechanism.of("k-randomized-response", epsilon=Decimal(1), outcomes=Decimal(3)), Mechanism("none")):
+        with pytest.raises(ValueError, match="randomised ties"):
+            law(asked, other)
 
 
 @given(LEVELS.filter(lambda level: level > 0), st.integers(1, 10_000))

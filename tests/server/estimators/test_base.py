@@ -32,7 +32,7 @@ GOOD: dict[str, Any] = {
         ("half_sum", np.array([0.0, np.inf]), "expected finite half_sum"),
         ("symbols", np.zeros(2, np.uint8), "expected symbols of uint8"),
         ("symbols", np.zeros(3, np.int64), "expected symbols of uint8"),
-        ("symbols", np.full(3, 3, np.uint8), "expected symbols 0 and 1, or 2 for clear ties, got 3"),
+        ("symbols", np.full(3, 3, np.uint8), "expected symbols 0 and 1, or 2 for ties, got 3"),
         ("weights", np.zeros(3), r"expected weights in \(0, 1\]"),
         ("weights", np.full(3, 1.5), r"expected weights in \(0, 1\]"),
         ("flip", 0.5, "expected flip = 0 or"),
