@@ -17,6 +17,7 @@ from protocol.problem import Problem
 
 Floats = NDArray[np.float64]
 LARGEST_NORMAL = 8.3  # |normal(word)| <= 8.21 for every 64-bit word: the inverse map's argument is at least 2^-53
+_LONG = 128  # times as many rows as columns
 MOST_IN_PAIRS = 512  # rows of one labeler whose pairs are all looked at; bounds of more take them one by one
 
 
@@ -29,11 +30,17 @@ def project(x: Floats) -> Floats:
     >>> bool(abs(project(np.ones((1, 4)))).max() < 1e-15)
     True
     """
-    reduced = np.empty((len(x), x.shape[1] - 1))
-    running = np.zeros(len(x))
-    for j in range(1, x.shape[1]):
-        running = running + x[:, j - 1]
-        reduced[:, j - 1] = (running - j * x[:, j]) * (1.0 / math.sqrt(j * (j + 1)))
+    factors, lengths = _helmert(x.shape[1] - 1)
+    if len(x) > _LONG * x.shape[1]:  # few columns, one by one: to the same bits
+        reduced, running = np.empty((len(x), len(factors))), np.zeros(len(x))
+        for j in range(1, x.shape[1]):
+            running += x[:, j - 1]
+            reduced[:, j - 1] = (running - j * x[:, j]) * (1.0 / lengths[j - 1])
+        return reduced
+    reduced = np.cumsum(x[:, :-1], axis=1)
+    reduced += 0.0  # no negative zero: sums begin at 0
+    reduced -= factors * x[:, 1:]
+    reduced *= 1.0 / lengths
     return reduced
 
 

@@ -15,7 +15,7 @@ from server.estimators.newton import (
     on_boundary,
 )
 from server.kernels import Array
-from server.kernels_graph import graph_cumulant, graph_product, graph_solve
+from server.kernels_graph import graph_cumulant, graph_product, graph_solve, groups
 from server.kernels_pairs import Pairs
 from server.kernels_solve import dot, norm
 
@@ -48,12 +48,7 @@ def graph_minimum(
 
 def joins(pairs: Pairs, items: int) -> bool:
     """Whether the comparisons join all items: in groups that nobody compared a step has no scale."""
-    from scipy.sparse import coo_array  # slow to import, in every worker
-    from scipy.sparse.csgraph import connected_components
-
-    ones = np.ones(len(pairs), dtype=np.int8)
-    graph = coo_array((ones, (pairs[:, 0], pairs[:, 1])), (items, items))
-    return bool(connected_components(graph, directed=False)[0] == 1)
+    return groups(pairs, items) == 1
 
 
 def _descend(objective: Objective, pairs: Pairs, theta: Array, bound: float, ridge: float) -> Minimum:

@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -55,6 +56,21 @@ def test_values_off_the_grid_are_refused() -> None:
     for n, bound in ((0, 1.0), (5, 0.0), (5, np.nan), (5, np.inf), (5, -1.0)):
         with pytest.raises(ValueError, match="expected"):
             exponent(n, bound)
+
+
+def column_by_column(row: list[float]) -> list[float]:
+    """The projection of a row as it is written down."""
+    sums = list(accumulate(row, initial=0.0))
+    return [(sums[j] - j * row[j]) * (1.0 / math.sqrt(j * (j + 1))) for j in range(1, len(row))]
+
+
+@pytest.mark.parametrize(("n", "dimension"), [(1, 2), (1, 300), (3, 5), (257, 2), (1000, 5), (30, 40)])
+def test_projection_has_the_bits_of_a_plain_loop_whatever_its_shape(n: int, dimension: int) -> None:
+    rng = np.random.default_rng([n, dimension])
+    x = rng.normal(size=(n, dimension)) * rng.integers(-1, 2, (n, dimension))  # zeros of both signs among them
+    expected = np.array([column_by_column(row) for row in x.tolist()])
+    assert project(x).tobytes() == expected.tobytes()
+    assert project(np.asfortranarray(x)).tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 5, 40])

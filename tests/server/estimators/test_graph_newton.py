@@ -5,7 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from protocol.features import lift, project
 from server.estimators import ESTIMATORS
@@ -14,7 +18,7 @@ from server.estimators.features import PairFeatures
 from server.estimators.graph_newton import MANY, joins
 from server.estimators.newton import EstimationError, Minimum, descend
 from server.estimators.workspace import Workspace, logistic_minimum, penalised
-from server.kernels_graph import graph_cumulant, graph_product, graph_solve
+from server.kernels_graph import graph_cumulant, graph_product, graph_solve, groups
 from server.kernels_pairs import pair_cumulant
 
 ITEMS = MANY + 1
@@ -91,6 +95,13 @@ def test_few_items_and_groups_that_nobody_compared_go_the_dense_way() -> None:
     pairs = np.arange(2 * MANY, dtype=np.int32).reshape(-1, 2)
     assert not joins(pairs, 2 * MANY)
     assert not PairFeatures(pairs, 2 * MANY, np.empty(0)).is_graph
+
+
+@given(st.integers(1, 60), st.integers(0, 120), st.integers(0, 2**32 - 1))
+def test_groups_are_those_of_a_graph(items: int, n: int, seed: int) -> None:
+    pairs = np.random.default_rng(seed).integers(0, items, (n, 2)).astype(np.int32)
+    graph = coo_array((np.ones(n), (pairs[:, 0], pairs[:, 1])), (items, items))
+    assert groups(pairs, items) == connected_components(graph, directed=False)[0]
 
 
 def test_an_estimate_has_the_covariance_at_its_minimum() -> None:
