@@ -76,7 +76,13 @@ def sums_over_rows(count: int, p: int, side: int, add: AddRows) -> RowSums:
 
 
 def product_over_rows(rows: Array, values: Array) -> Array:
-    """sum_i values_i v_i of rows (n, p), shape (p,): exact where all sums are on a grid."""
+    """sum_i values_i v_i of rows (n, p), shape (p,): exact where all sums are on a grid; of few rows as numpy does it.
+
+    Of many, numpy's threads would wait for more work, and take a core from the passes that follow.
+    """
+    if len(rows) <= BLOCK:
+        few: Array = values @ rows
+        return few
 
     def add(part: slice, sums: Array, _: Array) -> float:
         add_product(rows[part], values[part], sums)
