@@ -31,13 +31,13 @@ from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.store import FeatureStore
 from protocol.study import Cell
-from protocol.terms import TIE, with_coin
+from protocol.terms import TIE
 from protocol.trust import Trust
 from server.evidence import Server
 from server.rounds import play
 from studies.audit.exact import Axis, Box, Law, enumerated
 from studies.audit.given import GivenDraws, GivenLabels, GivenRecords
-from studies.audit.labels import coin_cuts
+from studies.audit.labels import coin_cuts, with_ties
 from studies.audit.numbers import scalar_boxes
 from studies.audit.subject import Claim, Outputs, Subject, all_pairs
 from studies.load import build
@@ -73,18 +73,25 @@ def of_client(name: str, epsilon: Decimal) -> Subject:
     return CLIENTS[name](f"node/{name}", epsilon)
 
 
-def of_sources(name: str, epsilon: Decimal, sources: Mapping[str, GivenLabels], given: Given = GivenDraws) -> Subject:
-    """A client of these labels, ties among them or not: all pairs that differ in one; `given`: coins of words."""
-    table, raw = randomized_response(epsilon), _raw(_pairs("randomized-response"), epsilon)
+def of_sources(
+    name: str,
+    epsilon: Decimal,
+    sources: Mapping[str, GivenLabels],
+    given: Given = GivenDraws,
+    ties: Ties = Ties.COIN,
+) -> Subject:
+    """A client of these labels, among them perhaps `ties`: all pairs that differ in one; `given`: coins of words."""
+    mechanism = "randomized-response"
+    table, raw = randomized_response(epsilon), _raw(_pairs(mechanism), epsilon)
     if any(TIE in source.values for source in sources.values()):
-        table = with_coin(table)
-        raw = encode_task(replace(decode_task(raw), ties=Ties.COIN))
+        table = with_ties(table, mechanism, epsilon, ties)
+        raw = encode_task(replace(decode_task(raw), ties=ties))
     return _subject(name, epsilon, "label", raw, sources, _boxes_of(table), given)
 
 
-def _labels(values: int, name: str, epsilon: Decimal) -> Subject:
+def _labels(values: int, ties: Ties, name: str, epsilon: Decimal) -> Subject:
     vectors = product(range(values), repeat=ROWS)
-    return of_sources(name, epsilon, {str(vector): GivenLabels(vector) for vector in vectors})
+    return of_sources(name, epsilon, {str(vector): GivenLabels(vector) for vector in vectors}, ties=ties)
 
 
 def _boxes_of(table: DiscreteChannel) -> Callable[[Any], list[Box]]:
@@ -112,8 +119,9 @@ def _pairs(mechanism: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 CLIENTS: dict[str, Callable[[str, Decimal], Subject]] = {
-    "labels": partial(_labels, 2),
-    "ties": partial(_labels, 3),
+    "labels": partial(_labels, 2, Ties.NONE),
+    "ties": partial(_labels, 3, Ties.COIN),
+    "randomized-ties": partial(_labels, 3, Ties.RANDOMIZED),
     "records": _records,
 }
 

@@ -13,21 +13,30 @@ from protocol.choice_law import PAIR, SUBSET, ChoiceLaw
 from protocol.choice_pairs import BITS
 from protocol.coins import Words
 from protocol.mechanisms import LOCAL, channel
-from protocol.terms import with_coin
+from protocol.messages import Mechanism, Ties
+from protocol.terms import three_way, with_coin
 from studies.audit.exact import Axis, Law, enumerated
 from studies.audit.given import GivenDraws
 from studies.audit.subject import Claim, Subject, all_pairs
 
 UNIT = "label"
 CHOICES = 5
+TIED = {Ties.NONE: "", Ties.COIN: "+ties", Ties.RANDOMIZED: "+randomized-ties"}
 _BORDER = "client.randomizer on all classes of 63-bit coins"
 
 
-def of_label(name: str, epsilon: Decimal, ties: bool = False) -> Subject:
+def of_label(name: str, epsilon: Decimal, ties: Ties = Ties.NONE) -> Subject:
     """A mechanism of `protocol.mechanisms`; of five outcomes where it has a number of them, with a tie if asked."""
     needed, _ = LOCAL[name]
     table = channel(name, {"epsilon": epsilon, **({"outcomes": Decimal(CHOICES)} if "outcomes" in needed else {})})
-    return of_table(f"label/{name}" + ("+ties" if ties else ""), epsilon, with_coin(table) if ties else table)
+    return of_table(f"label/{name}{TIED[ties]}", epsilon, with_ties(table, name, epsilon, ties))
+
+
+def with_ties(table: DiscreteChannel, name: str, epsilon: Decimal, ties: Ties) -> DiscreteChannel:
+    """The table of a mechanism with what a task says of ties."""
+    if ties is Ties.RANDOMIZED:
+        return three_way(Mechanism.of(name, epsilon=epsilon))
+    return with_coin(table) if ties is Ties.COIN else table
 
 
 def of_table(name: str, epsilon: Decimal, table: DiscreteChannel) -> Subject:

@@ -8,6 +8,7 @@ from functools import partial
 from protocol.arms import RECORD
 from protocol.choice_law import CHOICE_LOCAL
 from protocol.mechanisms import LOCAL
+from protocol.messages import Ties
 from protocol.numeric import NUMERIC, VOTES
 from protocol.strict import StudyError
 from server.mechanisms import CENTRAL
@@ -55,8 +56,9 @@ def build(name: str, epsilon: Decimal) -> Subject:
 def _registered() -> Mapping[str, Build]:
     found: dict[str, Build] = {}
     for name in LOCAL:
-        found[f"label/{name}"] = partial(_label, name, False)
-    found["label/randomized-response+ties"] = partial(_label, "randomized-response", True)
+        found[f"label/{name}"] = partial(_label, name, Ties.NONE)
+    found["label/randomized-response+ties"] = partial(_label, "randomized-response", Ties.COIN)
+    found["label/randomized-response+randomized-ties"] = partial(_label, "randomized-response", Ties.RANDOMIZED)
     for name in CHOICE_LOCAL:
         found[f"choice/{name}"] = partial(_choice, name)
     for name in (*NUMERIC, *VOTES):
@@ -74,14 +76,14 @@ def _registered() -> Mapping[str, Build]:
         found[f"selection/{name}"] = partial(_selection, name)
     for name in (*NUMERIC, "sums"):
         found[f"canary/{name}"] = partial(_canary, name)
-    for name in ("labels", "ties", "records"):
+    for name in ("labels", "ties", "randomized-ties", "records"):
         found[f"node/{name}"] = partial(_client, name)
     found["node/file"] = _file
     found["node/tasks"] = _tasks
     return found
 
 
-def _label(name: str, ties: bool, epsilon: Decimal) -> Subject:
+def _label(name: str, ties: Ties, epsilon: Decimal) -> Subject:
     from studies.audit.labels import of_label
 
     return of_label(name, epsilon, ties)

@@ -42,7 +42,13 @@ def test_a_comparison_says_that_it_is_not_private(
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("--unit", "labeler", "--cap", "5", "--hold-out", "labels"), ("--seed", "3", "--estimator", "rr-map")]
+    "words",
+    [
+        (),
+        ("--ties", "randomized"),
+        ("--unit", "labeler", "--cap", "5", "--hold-out", "labels"),
+        ("--seed", "3", "--estimator", "rr-map"),
+    ],
 )
 def test_the_same_comparison_at_every_run(
     votes: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]

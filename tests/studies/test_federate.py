@@ -86,6 +86,7 @@ def test_the_clear_ranking_of_the_file_bit_for_bit(shared_data: Path, tmp_path: 
     [
         ("--epsilon", "1"),
         ("--epsilon", "1", "--ties", "drop"),
+        ("--epsilon", "1", "--ties", "randomized"),
         ("--epsilon", "4", "--unit", "labeler", "--cap", "2"),
         ("--epsilon", "2", "--estimator", "debiased", "--bound", "5"),
     ],

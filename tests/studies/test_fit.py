@@ -201,7 +201,9 @@ def test_a_clear_tie_is_half_a_win_each(tmp_path: Path, capsys: pytest.CaptureFi
         assert sum(line["comparisons"] for line in found["ranking"]) == 2 * comparisons
 
 
-@pytest.mark.parametrize(("trust", "ties"), [("local", "coin"), ("central", "coin"), ("central", "half")])
+@pytest.mark.parametrize(
+    ("trust", "ties"), [("local", "coin"), ("local", "randomized"), ("central", "coin"), ("central", "half")]
+)
 def test_ties_under_a_claim_cost_no_more_and_show_nothing(
     trust: str, ties: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -212,6 +214,24 @@ def test_ties_under_a_claim_cost_no_more_and_show_nothing(
     # Another file about the same labels, without ties, is answered from the ledger: the same bytes.
     second = run(capsys, write(tmp_path, *(row.replace("tie", "z") for row in TIED)), *words)
     assert (second["charged_labels"], second["ranking"]) == (0, first["ranking"])
+
+
+def test_randomised_ties_are_estimated_by_what_has_a_meaning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At epsilon 40 nothing is flipped: the scores are those of half wins in clear. Each table is paid for."""
+    words = ("--trust", "local", "--epsilon", "40", "--ties", "randomized", "--bound", "5", "--state", tmp_path / "s")
+    votes = write(tmp_path, *TIED)
+    clear, found = run(capsys, votes, "--trust", "clear", "--bound", "5"), run(capsys, votes, *words)
+    assert (found["estimator"], found["charged_labels"]) == ("debiased", 7)
+    assert 39.9 < found["computed_epsilon"] <= 40  # the table counts in units of 2^-63
+    assert np.abs(scores(found) - scores(clear)).max() < 1e-9
+    assert run(capsys, votes, *words, "--estimator", "debiased-sgd")["charged_labels"] == 0
+    assert run(capsys, votes, *(word if word != "randomized" else "coin" for word in words))["charged_labels"] == 7
+    assert main(["fit", str(votes), *map(str, words)]) == 0
+    said = capsys.readouterr().out
+    assert "a label is reported as another value with probability 8.7e-18" in said
+    assert "Nothing charged" in said and "rr-map" not in said
 
 
 def test_ties_are_dropped_under_a_claim_only_where_they_are_public(
@@ -344,6 +364,12 @@ def test_a_ledger_that_cannot_be_kept_answers_nothing(tmp_path: Path, capsys: py
         (["--trust", "central", "--epsilon", "1", "--estimator", "rr-mle"], "--estimator"),
         (["--trust", "clear", "--bound", "0"], "--bound"),
         (["--trust", "local", "--epsilon", "1", "--ties", "half"], "--ties half"),
+        (["--trust", "clear", "--ties", "randomized"], "--ties randomized: only --trust local"),
+        (["--trust", "central", "--epsilon", "1", "--ties", "randomized"], "--ties randomized: only --trust local"),
+        (
+            ["--trust", "local", "--epsilon", "1", "--ties", "randomized", "--estimator", "rr-mle"],
+            "use debiased or debiased-sgd",
+        ),
         (["--trust", "clear", "--unit", "labeler", "--cap", "2"], "--unit labeler"),
         (["--trust", "local", "--epsilon", "1", "--unit", "labeler"], "--cap"),
         (["--trust", "local", "--epsilon", "1", "--unit", "labeler", "--cap", "0"], "--cap"),

@@ -147,6 +147,7 @@ def test_a_share_of_epsilon_is_said_in_twelve_digits(
         (("--ranking-as", "pairs:2", "--trust", "central"), "use top or pair, or --unit labeler --cap M"),
         (("--unit", "labeler", "--cap", "1", "--trust", "central"), "use --ranking-as pairs:M"),
         (("--ties", "drop", "--ties-public"), "a ranking's top choice is one item"),
+        (("--ties", "randomized"), "a ranking's top choice is one item"),
         (("--ranking-as", "pairs:4"), "no ranking here has more than 3 comparisons, so other shares of epsilon"),
     ],
 )
