@@ -83,9 +83,10 @@ def product_over_rows(rows: Array, values: Array) -> Array:
     if len(rows) <= BLOCK:
         few: Array = values @ rows
         return few
+    held = np.ascontiguousarray(rows)
 
     def add(part: slice, sums: Array, _: Array) -> float:
-        add_product(rows[part], values[part], sums)
+        add_product(held[part], values[part], sums)
         return 0.0
 
     return sums_over_rows(len(rows), rows.shape[1], 0, add).gradient
