@@ -22,6 +22,7 @@ from server.curator import Curator, SimulatedCurator
 from server.designs import Designs
 from server.estimators.base import Evidence, wins
 from server.estimators.mixed import Channel
+from server.estimators.row_sums import product_over_rows
 from server.release_record import ReleaseRequest, in_real_units
 
 
@@ -69,7 +70,7 @@ def evidence(server: Server, heard: Heard, designs: Designs) -> Evidence:
     local = task.trust is Trust.LOCAL
     contrast, flip, third = channel_of(law(task, only_mechanism(task))) if local else Channel(1.0, 0.0)
     # On the grid, halves included: exact, in whatever order a library adds.
-    half_sum = wins(symbols) @ design.rows - 0.5 * design.total
+    half_sum = product_over_rows(design.rows, wins(symbols)) - 0.5 * design.total
     coins = Address(server.seed, Stream.BOOTSTRAP, task.n, designs.repetition)
     return Evidence(design.rows, None, symbols, half_sum, contrast, flip, 0.0, design.features, coins, third=third)
 
