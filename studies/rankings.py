@@ -4,7 +4,7 @@ import argparse
 import math
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from protocol.privacy import Unit
 from protocol.trust import Trust
 from studies.fit.compare import Comparison, compare
 from studies.fit.request import AUTO, WAYS, Request
+from studies.terminal import printable
+from studies.told import told
 
 FILES = {
     "german_parties_2009.csv": Wanted(),
@@ -31,25 +33,32 @@ DELTA = Decimal("1e-5")
 HEAD = "| file | unit | epsilon | accuracy clear | central | local | rank correlation central | local |"
 
 
-def main() -> int:
-    """Print the table as Markdown, a file after the other."""
+def main(arguments: Sequence[str]) -> int:
+    """Print the table as Markdown, a file after the other, and then what may mislead in it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="the folder of the files")
     parser.add_argument("--seeds", type=int, default=10, help="splits and coins of each cell (10)")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     print(HEAD)
     print("|---" * HEAD.count(" | ") + "|---|")
+    misleading: list[tuple[str, ...]] = []
     for name, wanted in FILES.items():
         table = read_table(args.folder / name, True, wanted)
-        for line in lines(table, args.seeds):
+        for line in lines(table, args.seeds, misleading):
             print(line, flush=True)
+    for said in told(misleading, "fits"):
+        print(f"\n{printable(said)}")
     return 0
 
 
-def lines(table: Table, seeds: int) -> Iterator[str]:
-    """One line for each claim about a file: mean and standard error over seeds."""
+def lines(table: Table, seeds: int, misleading: list[tuple[str, ...]]) -> Iterator[str]:
+    """One line for each claim about a file: mean and standard error over seeds; `misleading` gets every fit's warnings.
+
+    A clear fit counts once for each claim that it stands beside.
+    """
     for unit, cap, epsilon in CLAIMS:
         found = [_compared(table, unit, cap, Decimal(epsilon), seed) for seed in range(seeds)]
+        misleading += [row.found.warnings for one in found for row in one.rows]
         accuracy = [_mean([one.rows[place].accuracy for one in found]) for place in range(3)]
         correlation = [_mean([one.rows[place].correlation for one in found]) for place in (1, 2)]
         name = unit.label + (f", cap {cap}" if cap else "")
@@ -82,4 +91,4 @@ def _mean(values: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -22,6 +22,7 @@ from studies.fit.request import AUTO, BALL, WAYS, Request
 from studies.fit.round import Fit, fit
 from studies.fit.show import SHARED, guarantee, places, scores
 from studies.terminal import print_line, print_table
+from studies.told import told
 
 HELD_OUT = 5  # one in so many
 TRUSTS = (Trust.CLEAR, Trust.CENTRAL, Trust.LOCAL)
@@ -201,6 +202,8 @@ def show_comparison(found: Comparison) -> None:
     )
     if found.repeated:
         print_line(f"A label counts once, by its first row. Left out: {counted(found.repeated, 'row')}.")
+    for said in told((row.found.warnings for row in found.rows), "fits"):
+        print_line(said, style="yellow")
     _print_not_private()
 
 
@@ -224,6 +227,7 @@ def comparison_as_json(found: Comparison) -> str:
                 "held_out_accuracy": None if math.isnan(row.accuracy) else row.accuracy,
                 "rank_correlation": None if math.isnan(row.correlation) else row.correlation,
                 "guarantee": guarantee(row.found),
+                "warnings": list(row.found.warnings),
             }
             for row in found.rows
         },

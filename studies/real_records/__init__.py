@@ -12,6 +12,7 @@ from protocol.strict import StudyError
 from studies.real_records.evaluate import UPPER, Far, Right, level_text, measured, read, without_mean
 from studies.real_records.study_file import Cells, RecordStudy, load_record_study, shipped
 from studies.terminal import printable
+from studies.told import told
 
 HEADS = "| way | epsilon | estimate | error: median, 90 % | excess loss: median |\n|---|---|---|---|---|"
 
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def table_of(study: RecordStudy) -> list[str]:
-    """The lines of a study's table and what follows from it; or why there is none."""
+    """The lines of a study's table, what follows from it, and what may mislead in it; or why there is none."""
     table = read(study)
     if none := without_mean(study, table):
         return [
@@ -54,7 +55,8 @@ def table_of(study: RecordStudy) -> list[str]:
         cells = (name, level_text(level))
         if cells != (study.reference, "-"):
             lines.append(_line(cells, found[cells]))
-    return [*lines, *(line for verdict in verdicts(study, found) for line in ("", verdict))]
+    misleading = told(warnings for far in found.values() for warnings in far.warnings)
+    return [*lines, *(line for said in (*verdicts(study, found), *misleading) for line in ("", said))]
 
 
 def verdicts(study: RecordStudy, found: dict[Cells, Far]) -> list[str]:

@@ -44,12 +44,13 @@ class Far:
     """How far the estimates of one line are, one number for each coin, and their mean.
 
     `error` is |estimate - right| / |right|; `excess` the loss above the least one, in units of what 0 loses: at 1 an
-    estimate is worth no more than 0.
+    estimate is worth no more than 0. `warnings` has those of each estimate.
     """
 
     error: Floats
     excess: Floats
     mean: Floats
+    warnings: tuple[tuple[str, ...], ...] = ()
 
 
 def read(study: RecordStudy) -> RecordTable:
@@ -97,14 +98,15 @@ def right(study: RecordStudy, table: RecordTable, found: dict[Cells, Floats]) ->
 
 def measured(study: RecordStudy, table: RecordTable) -> tuple[Right, dict[Cells, Far]]:
     """The right answer, and how far each line is from it. Raises StudyError, and RoundFailed."""
-    found: dict[Cells, list[Floats]] = {}
+    found: dict[Cells, list[Outcome]] = {}
     names = {arm.name: name for name, arm in study.ways}
     for outcome in outcomes(study, table):
         line = (names[outcome.arm.name], level_text(outcome.epsilon))
-        found.setdefault(line, []).append(outcome.theta)
-    stacked = {line: np.stack(estimates) for line, estimates in found.items()}
+        found.setdefault(line, []).append(outcome)
+    stacked = {line: np.stack([one.theta for one in estimates]) for line, estimates in found.items()}
     is_right = right(study, table, stacked)
-    return is_right, {line: _far(study, table, is_right, each) for line, each in stacked.items()}
+    said = {line: tuple(one.warnings for one in estimates) for line, estimates in found.items()}
+    return is_right, {line: _far(study, table, is_right, each, said[line]) for line, each in stacked.items()}
 
 
 def level_text(level: Decimal | None) -> str:
@@ -112,10 +114,12 @@ def level_text(level: Decimal | None) -> str:
     return NO_CLAIM if level is None else canonical(level)
 
 
-def _far(study: RecordStudy, table: RecordTable, is_right: Right, estimates: Floats) -> Far:
+def _far(
+    study: RecordStudy, table: RecordTable, is_right: Right, estimates: Floats, warnings: tuple[tuple[str, ...], ...]
+) -> Far:
     gap = np.linalg.norm(estimates - is_right.answer, axis=1) / np.linalg.norm(is_right.answer)
     ridge, model = float(study.ridge), table.columns.model
     seen = {each.tobytes(): loss(model, is_right.records, each, ridge) for each in estimates}
     losses = np.array([seen[each.tobytes()] for each in estimates])
     excess = (losses - is_right.least) / (is_right.at_zero - is_right.least)
-    return Far(gap, excess, estimates.mean(axis=0))
+    return Far(gap, excess, estimates.mean(axis=0), warnings)

@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from client.sources.columns import Wanted
 from client.sources.loading import read_table
+from protocol.warned import code_of
+from studies import rankings
 from studies.cli import main
 from studies.fit.compare import accuracy, held_out, spearman, subset
 
@@ -106,6 +109,30 @@ def test_ranks_are_correlated_as_scipy_does() -> None:
 def test_wrong_use(votes: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fit", str(votes), *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_what_may_mislead_is_said_of_each_trust_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two groups of items that nobody compared, and seven answers for more parameters."""
+    path = tmp_path / "apart.csv"
+    rows = ("labeler,item_a,item_b,winner", *(f"r{row},{pair},item_a" for row, pair in enumerate(("a,b", "c,d") * 3)))
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    assert main(["fit", str(path), "--compare", "--epsilon", "1"]) == 0
+    assert "Warning (unconnected) in 3 of 3 fits: nobody compared items" in " ".join(capsys.readouterr().out.split())
+    assert main(["fit", str(path), "--compare", "--epsilon", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["trust"]
+    assert all("unconnected" in map(code_of, model["warnings"]) for model in found.values())
+
+
+def test_the_page_of_rankings_says_what_may_mislead(
+    votes: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rankings, "FILES", {votes.name: Wanted()})
+    monkeypatch.setattr(rankings, "CLAIMS", rankings.CLAIMS[:2])
+    assert rankings.main([str(votes.parent), "--seeds", "2"]) == 0
+    out = capsys.readouterr().out
+    assert len([line for line in out.splitlines() if line.startswith("| votes | ")]) == len(rankings.CLAIMS)
+    assert "Warning (on-the-ball) in " in out
+    assert f" of {6 * len(rankings.CLAIMS)} fits" in out
 
 
 def test_one_labeler_cannot_be_held_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

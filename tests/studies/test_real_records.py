@@ -11,6 +11,7 @@ import pytest
 
 from protocol.privacy import Unit
 from protocol.strict import StudyError
+from protocol.warned import code_of
 from studies.real_records import main, table_of, verdicts
 from studies.real_records.evaluate import measured, outcomes, read, without_mean
 from studies.real_records.source import PublicRecords
@@ -93,6 +94,16 @@ def test_a_study_is_read_and_its_table_says_what_came_out(tmp_path: Path) -> Non
     better, than = (np.median(found[way, "4"].excess) for way in ("central: descent", "holders alone"))
     (said,) = verdicts(study, found)
     assert ("So it is" in said) == (better < than)
+
+
+def test_what_may_mislead_is_said_below_the_table(tmp_path: Path) -> None:
+    """In a ball that is too small; the lines say how many, of all estimates of the table."""
+    study = mine(tmp_path, STUDY.replace("bound = 3", "bound = 0.2"))
+    _, found = measured(study, read(study))
+    codes = {code_of(text) for far in found.values() for texts in far.warnings for text in texts}
+    said = [line for line in table_of(study) if line.startswith("Warning (")]
+    assert {line.partition("(")[2].partition(")")[0] for line in said} == codes
+    assert "on-the-ball" in codes and all(" of 25 estimates" in line for line in said)
 
 
 @pytest.mark.parametrize("clients", [3, 7])
