@@ -17,6 +17,7 @@ from deploy.processes import QUIET, FlowerFailed, Processes
 from deploy.restarts import Lost, Restarts, SuperLinkLost
 from deploy.superlink import SUPERLINK, Serving, start_superlink
 from deploy.watch import VERDICTS, Records, follow_folder, follow_log
+from server.delivery import ToFolder
 
 OUTCOMES = "outcomes"  # folder in a private home, where the server leaves what comes of a run
 MARGIN = 60.0  # seconds beyond twice the deadline, after which a server that says nothing is given up
@@ -53,8 +54,7 @@ def on_our_superlink(
     What ends before its time is started again: a node by itself, the server's app with a new run, and all of them where
     the SuperLink ends, which keeps its runs in memory. `variables` are the server's. Raises FlowerFailed.
     """
-    outcomes = processes.home / OUTCOMES
-    outcomes.mkdir()
+    outcomes = _outcomes(processes)
     restarts, done = Restarts(), False
     while not done:
         begin = time.monotonic()
@@ -100,7 +100,7 @@ def on_a_connection(processes: Processes, run: Submission, name: str) -> Generat
     The run is stopped where nobody follows it any more. Raises FlowerFailed.
     """
     mark = {"HALFTRUTH_HOME": str(processes.home)}  # by which our children are found and ended
-    yield from _followed(SuperLink(name, {**os.environ, **QUIET, **mark}), run)
+    yield from _followed(SuperLink(name, {**os.environ, **QUIET, **mark}), run, _teller(processes))
 
 
 def on_a_federation(processes: Processes, run: Submission, record: Record) -> Generator[Records]:
@@ -110,7 +110,7 @@ def on_a_federation(processes: Processes, run: Submission, record: Record) -> Ge
     rounds in a journal. Raises FlowerFailed, also where the federation itself has ended.
     """
     link = private_connection(processes.home, processes.environment, record.address, record.authority)
-    yield from _followed(link, run, partial(_starts, record))
+    yield from _followed(link, run, _teller(processes), partial(_starts, record))
 
 
 def _starts(record: Record) -> int:
@@ -121,17 +121,31 @@ def _starts(record: Record) -> int:
     return now.children[SUPERLINK].starts
 
 
-def _followed(link: SuperLink, run: Submission, starts: Callable[[], int] = lambda: 0) -> Generator[Records]:
+def _outcomes(processes: Processes) -> Path:
+    """The folder of what comes of a run, made."""
+    folder = processes.home / OUTCOMES
+    folder.mkdir()
+    return folder
+
+
+def _teller(processes: Processes) -> Callable[[str], None]:
+    """Keeps what a log says of rounds as a server of our own would: whoever watches sees no difference."""
+    return ToFolder(_outcomes(processes)).heard
+
+
+def _followed(
+    link: SuperLink, run: Submission, tell: Callable[[str], None], starts: Callable[[], int] = lambda: 0
+) -> Generator[Records]:
     """The same on a SuperLink that somebody else keeps: where it lost the run, another one is submitted.
 
-    `starts`: how often it was started, where that can be known.
+    `tell` gets what the server says of each round; `starts`: how often the SuperLink was started, where that is known.
     """
     restarts, seen = Restarts(), starts()
     run_id = link.run(run.app, run.config, None)
     while True:
         begin = time.monotonic()
         try:
-            yield from follow_log(link, run_id, run.patience, partial(_check_same, starts, seen))
+            yield from follow_log(link, run_id, run.patience, partial(_check_same, starts, seen), tell)
             return
         except Lost as lost:
             restarts.wait("run", str(lost), begin)

@@ -14,6 +14,7 @@ from deploy.restarts import Lost
 from protocol.study import Cell
 from server.delivery import DONE_FILE, FAILED_FILE, ROUNDS_FILE
 from server.outcome_record import Lines, parse_cell
+from server.telling import told_in
 
 Records = tuple[Cell, list[str]]
 VERDICTS = (DONE_FILE, FAILED_FILE)  # of the server, the last that it says
@@ -66,14 +67,21 @@ def _said_last(outcomes: Path) -> bool:
     return any((outcomes / name).exists() for name in VERDICTS)
 
 
-def follow_log(link: SuperLink, run: str, patience: float, check: Callable[[], None]) -> Generator[Records]:
+def follow_log(
+    link: SuperLink, run: str, patience: float, check: Callable[[], None], tell: Callable[[str], None]
+) -> Generator[Records]:
     """Cells that the server prints to its log, of a SuperLink that is not ours, until it says that it is done.
 
+    `tell` gets what it says of each round, once, though the log is read again from its beginning where it broke off.
     Raises FlowerFailed and Lost like `follow_folder`, Lost where the SuperLink is gone, and what `check` raises.
     """
-    lines, clock = Lines(), _Clock(patience)
+    lines, clock, told = Lines(), _Clock(patience), set[str]()
     while True:
         for line in _printed(link, run, clock, check):
+            words = told_in(line)
+            if words is not None and words not in told:
+                told.add(words)
+                tell(words)
             found = lines.feed(line)
             clock.heard()
             if found is not None:

@@ -12,7 +12,6 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
-from protocol.counting import counted
 from protocol.parcel import FEW, RECORD, VALUE, parcel_of
 from protocol.quorum import needed
 from protocol.runconfig import RunConfig, read
@@ -33,6 +32,7 @@ from server.release import ReleaseLedger
 from server.resume import JOURNAL, Journals
 from server.rounds import play
 from server.signatures import tasks_signer
+from server.telling import Telling
 from server.transcript import TRANSCRIPT, Transcript
 
 # Folders and files on the server's own machine. The run's configuration comes from whoever starts a run, and names no
@@ -81,16 +81,9 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
         server = Server(FeatureStore(study.seed), study.seed, noise, config.attempt)
         wanted = needed(config.quorum, config.clients or len(nodes))
         check = complete if exchange.strict else partial(accept, exchange, wanted)
-
-        def ask(tasks: list[bytes]) -> list[bytes]:
-            replies = exchanged(tasks)
-            sent, came = (sum(map(len, parts)) for parts in (tasks, replies))
-            words = f"{cell_name(cell)}: {counted(len(tasks), 'task')}, {sent} bytes to each, {came} from all"
-            delivery.heard(one_line(f"{words}; messages so far: {exchange.describe()}"))
-            return replies
-
+        telling = Telling(exchange, exchanged, check, delivery.heard)
         for cell in missing:
-            with journals.kept(study, cell, ask, check) as (asked, checked):
+            with journals.kept(study, cell, *telling.of(cell_name(cell))) as (asked, checked):
                 how = (asked, server, checked)
                 outcomes = play(study, cell, *how) if task is None else play_task(study, task, *how)
                 delivery.deliver(study, cell, list(outcomes))
@@ -123,10 +116,8 @@ def known_nodes(environment: Mapping[str, str]) -> Register | None:
 
 def accept(exchange: Exchange, least: int, heard: Sequence[Heard], unread: Sequence[str]) -> None:
     """Take what a live round brought, and log what of it does not count. Raises RoundFailed, as below the quorum."""
-    exchange.blame((*(reason for each in heard for reason in each.collected.rejected), *unread))
     for each in heard:
         task, collected = each.task, each.collected
-        exchange.refused(collected.refusals.total())
         codes = [f"refused: {words}" for words in refused(collected)]
         for words in (*codes, *(f"rejected: {reason}" for reason in collected.rejected)):
             _log.warning(one_line(f"{task.trust.label} task at n = {task.n}, epsilon = {task.epsilon}: {words}"))

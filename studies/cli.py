@@ -146,7 +146,7 @@ def _parser(arguments: Sequence[str] | None) -> argparse.ArgumentParser:
     run = _new(commands.add_parser, "run", help="run a study", epilog=RUN_EXAMPLES)
     _run_arguments(run)
     report = _new(commands.add_parser, "report", help="tables and plots of a finished run", epilog=REPORT_EXAMPLES)
-    report.add_argument("out", metavar="OUT", nargs="+", help="folders of finished runs; --html compares them")
+    report.add_argument("out", metavar="OUT", nargs="*", help="folders of finished runs; --html compares them")
     report.add_argument(
         "--html", metavar="FILE", nargs="?", const="", help="write one page to explore instead (OUT/report.html)"
     )

@@ -87,8 +87,18 @@ def _run(args: argparse.Namespace, loaded: Loaded, out: Path, progress: Callable
 
 
 def report_command(args: argparse.Namespace) -> int:
-    """`halftruth report`: tables in the terminal, plots and CSV files in the folder; or one page of all folders."""
-    folders = [one_run(Path(out)) for out in args.out]
+    """`halftruth report`: tables in the terminal, plots and CSV files in the folder; or one page of all folders.
+
+    A folder behind --html is one of a run, and no file to write to.
+    """
+    outs = list(args.out)
+    if args.html and (Folder(Path(args.html)).study.exists() or (not outs and Path(args.html).is_dir())):
+        outs, args.html = [*outs, args.html], ""
+    if not outs:
+        raise StudyError(
+            "expected OUT, the folder of a finished run: halftruth report OUT, or halftruth report OUT --html"
+        )
+    folders = [one_run(Path(out)) for out in outs]
     if args.html is not None:
         return _page(folders, Path(args.html) if args.html else folders[0].path / "report.html")
     for folder in folders:

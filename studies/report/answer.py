@@ -1,8 +1,8 @@
 """The answer of a study in one sentence, and why there is none where there is none."""
 
 import math
+from collections.abc import Sequence
 
-from protocol.decimals import canonical
 from protocol.trust import Trust
 from studies.report.price import Price, prices
 from studies.report.view import Level, View
@@ -37,23 +37,29 @@ def people(view: View) -> str:
     return "labelers" if view.loaded.study.records is None else view.wording.rows
 
 
-def headline(view: View) -> Level:
+def headline(view: View, found: Sequence[Price]) -> Level:
     """The level that the answer is about: epsilon = 1, or the one nearest to it."""
-    told = {price.level for price in prices(view) if price.ratio is not None}
+    told = {price.level for price in found if price.ratio is not None}
     return min(told or view.levels, key=lambda level: abs(math.log(level.epsilon or 1)))
 
 
 def answer(view: View) -> str:
     """One sentence: "At ε = 1 the local model needs 8.0 times the labelers ...", or why that cannot be said."""
-    level, found = headline(view), prices(view)
+    found = prices(view)
+    return answer_at(view, found, headline(view, found))
+
+
+def answer_at(view: View, found: Sequence[Price], level: Level) -> str:
+    """The same of another level of the grid, from all its prices."""
     here = [price for price in found if price.level == level]
-    where = "Here" if level.epsilon is None else f"At ε = {canonical(level.epsilon)}"
+    where = "Here" if level.epsilon is None else f"At {view.title(level)}"
     told = [price for price in here if price.ratio is not None]
     if not found:
         return "This study compares no trust models, so it has no price of privacy to tell."
     if not told:
         reasons = dict.fromkeys(price.reason for price in here)
-        return f"How many {people(view)} privacy costs cannot be told: {'; '.join(reasons)}."
+        at = f" at {view.title(level)}" if any(price.ratio is not None for price in found) else ""
+        return f"How many {people(view)} privacy costs{at} cannot be told: {'; '.join(reasons)}."
     against = f"with clear {view.wording.rows.replace('holders', 'records')}"
     if told[0].reference is not None and told[0].reference.trust is Trust.CENTRAL:
         against = "in the central model"

@@ -18,8 +18,9 @@ from studies.report.view import View
 from studies.web.markup import Markup, fragment, tag
 from studies.web.page import LOOK, PARTS, own, page
 
-SCRIPTS = ("prices.js", "errors.js", "differences.js", "compared.js", "report.js")
+SCRIPTS = ("level.js", "prices.js", "errors.js", "differences.js", "compared.js", "report.js")
 FEW = 5  # warnings that stand in the open
+MOST_OPEN = 8  # differences of studies that do
 HOW = (
     "Of each trust model the arm with the least mean error at the largest n is taken. Mean errors over n are made "
     "monotone and interpolated, log error against log n; the ratio is that at the smallest error which both reach. "
@@ -112,7 +113,7 @@ def _part(key: str, title: str, index: int, several: bool, *content: Markup | No
 
 def _answer(one: Told, index: int, several: bool) -> Sequence[Markup]:
     found, view = prices(one.view), one.view
-    said = tag("p", answer(view), class_="answer")
+    said = tag("p", answer(view), class_="answer", data_said=index, aria_live="polite")
     if not found:
         return [said]
     caption = f"{people(view).capitalize()} needed for the same error, as a multiple, by privacy level."
@@ -127,7 +128,7 @@ def _answer(one: Told, index: int, several: bool) -> Sequence[Markup]:
         else tag("div", data_prices=index, data_caption=caption, data_finding=answer(view), class_="prices")
     )
     rest = tag("details", tag("summary", "How this is computed, and every level"), tag("p", HOW, class_="small"), table)
-    return [said, *([picture] if picture else []), rest]
+    return [said, tag("div", data_level=index, class_="controls"), *([picture] if picture else []), rest]
 
 
 def _price_row(view: View, price: Price) -> tuple[str, ...]:
@@ -229,23 +230,28 @@ def _copied(name: str, text: str, label: str) -> Markup:
 def _together(found: Sequence[Told]) -> Markup:
     """What differs between the studies, their answers, and one arm's error in all of them."""
     first = found[0]
-    rows = [
-        (one.title, change)
-        for one in found[1:]
-        for change in changes(first.view.loaded.resolved, one.view.loaded.resolved)
+    changed = {one.title: changes(first.view.loaded.resolved, one.view.loaded.resolved) for one in found[1:]}
+    rows = [(title, change) for title, lines in changed.items() for change in lines]
+    said = [
+        tag("p", tag("strong", f"{one.title}: "), tag("span", answer(one.view), data_said=index))
+        for index, one in enumerate(found)
     ]
-    said = [tag("p", tag("strong", f"{one.title}: "), answer(one.view)) for one in found]
-    differs = _table(f"What differs from {first.title}", ("study", "key: there -> here"), rows, long=1)
+    differs = tag(
+        "details",
+        tag("summary", "What differs"),
+        _table(f"What differs from {first.title}", ("study", "key: there -> here"), rows, long=1),
+        open=len(rows) <= MOST_OPEN,
+    )
     caption = "Labelers, or records, needed for the same error, as a multiple, by privacy level and study."
     return tag(
         "section",
         tag("h2", "Side by side", id="together-title"),
         *said,
+        differs,
         tag("div", data_prices="all", data_caption=caption, class_="prices"),
         tag("h3", "One arm in all studies"),
         tag("p", "Different studies share no repetitions: their differences are not paired.", class_="small quiet"),
         tag("div", data_compared=True),
-        tag("details", tag("summary", "What differs"), differs),
         aria_labelledby="together-title",
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from protocol.arms import Arm
-from studies.report.answer import people
+from studies.report.answer import answer_at, headline, people
 from studies.report.arms import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, ZERO, Look
 from studies.report.bounds import BROWN, NAVY, lower_bounds
 from studies.report.price import Price, prices
@@ -44,7 +44,7 @@ Curve = list[list[float]]  # points (x, y)
 
 def payload(view: View) -> dict[str, Any]:
     """All that the page's charts and tables need of one study; arms, levels and n by their index."""
-    metrics = METRICS[view.loaded.study.problem.kind]
+    metrics, found = METRICS[view.loaded.study.problem.kind], prices(view)
     index = _Index(view)
     pairs = {metric: [*index.pairs(metric)] for metric in metrics}
     if sum(map(len, pairs.values())) > MOST_PAIRS:
@@ -57,6 +57,8 @@ def payload(view: View) -> dict[str, Any]:
         "repetitions": view.loaded.study.repetitions,
         "counts": list(view.counts),
         "levels": [{"epsilon": _float(level.epsilon), "title": view.title(level)} for level in view.levels],
+        "headline": view.levels.index(headline(view, found)),
+        "answers": [answer_at(view, found, level) for level in view.levels],
         "metrics": [{"key": key, "label": NAMES[key], "more": key == "accuracy"} for key in metrics],
         "zero": _round(view.zero()),
         "groups": [
@@ -72,7 +74,7 @@ def payload(view: View) -> dict[str, Any]:
             | _lines(view, bound.at)
             for bound in lower_bounds(view)
         ],
-        "prices": [_price(view, price) for price in prices(view)],
+        "prices": [_price(view, price) for price in found],
     }
 
 

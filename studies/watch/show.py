@@ -1,45 +1,48 @@
 """A run at a moment as a person reads it, and as JSON."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from protocol.counting import counted
 from protocol.trust import Trust
 from studies.summary import Moments, Setting
 from studies.terminal import printable
+from studies.watch.budgets import Budget, budgets_as_json
 from studies.watch.look import FINISHED, RUNS, Seen
+from studies.watch.nodes import BUDGETS, budget_notes, budget_table, message_table, messages_as_json, table_of
 
 STILL = 60.0  # seconds without a sign of life that are worth a sentence
 FOUND = "mean L2 error so far, 95 % interval"
 LOOKING = "These intervals are for one look: a run that is stopped when they please says too much."
-MEANT = {
-    "answered": "answered",
-    "refused": "refused a task",
-    "late": "came too late",
-    "rejected": "did not count",
-    "missing": "did not come",
-    "failed": "failed, and asked again",
-}
 
 
-def shown(seen: Seen) -> RenderableType:
-    """All of it for a terminal: state, units by n, errors by arm, messages of nodes."""
-    parts: list[RenderableType] = [Text(head(seen), style="bold"), _units(seen)]
-    if seen.errors:
-        parts += [_errors(seen), Text(LOOKING, style="dim")]
-    parts += [Text(printable(line)) for line in lines(seen)]
+def shown(seen: Seen | None, budgets: Sequence[Budget] = ()) -> RenderableType:
+    """All of it for a terminal: state, units by n, errors by arm, messages of nodes, budgets."""
+    parts: list[RenderableType] = []
+    if seen is not None:
+        parts += [Text(head(seen), style="bold"), _units(seen)]
+        if seen.errors:
+            parts += [_errors(seen), Text(LOOKING, style="dim")]
+        if seen.messages.rounds:
+            parts.append(message_table(seen.messages))
+        parts += [Text(printable(line)) for line in lines(seen)]
+    if budgets:
+        parts += [Text(BUDGETS, style="bold"), budget_table(budgets)]
+        parts += [Text(printable(line)) for line in budget_notes(budgets)]
     return Group(*parts)
 
 
-def document(seen: Seen) -> dict[str, Any]:
-    """All of it as plain JSON values; None where a number is not known."""
+def document(seen: Seen | None, budgets: Sequence[Budget] = ()) -> dict[str, Any]:
+    """All of it as plain JSON values; None where a number is not known, or no run is looked at."""
+    return {**({"state": None} if seen is None else _run(seen)), "budgets": budgets_as_json(budgets)}
+
+
+def _run(seen: Seen) -> dict[str, Any]:
     return {
         "study": seen.loaded.study.name,
         "fingerprint": seen.loaded.study.fingerprint.hex(),
@@ -58,9 +61,7 @@ def document(seen: Seen) -> dict[str, Any]:
             for each in seen.counts
         ],
         "errors": [_error(setting, arm, moments) for (setting, arm), moments in seen.errors.items()],
-        "rounds": seen.messages.rounds,
-        "messages": dict(seen.messages.counts),
-        "blamed": seen.messages.blamed,
+        **messages_as_json(seen.messages),
         "unread": list(seen.unread),
     }
 
@@ -80,18 +81,22 @@ def duration(seconds: float) -> str:
 def head(seen: Seen) -> str:
     """The study, and whether it runs, in a line."""
     where = f" ({', '.join(seen.runtimes)})" if seen.runtimes else ""
-    name = printable(seen.loaded.study.name)
+    return f"{printable(seen.loaded.study.name)}{where}: {standing(seen)}"
+
+
+def standing(seen: Seen) -> str:
+    """Whether the run runs, and how long still."""
     if seen.state == FINISHED:
-        return f"{name}{where}: finished"
+        return "finished"
     if seen.state != RUNS:
-        return f"{name}{where}: stopped {duration(seen.quiet)} ago"
-    left = "the time left is not known yet" if seen.left is None else f"about {duration(seen.left)} left"
-    left = "should end soon" if seen.left is not None and seen.left < 1 else left
-    return f"{name}{where}: runs, {left}"
+        return f"stopped {duration(seen.quiet)} ago"
+    if seen.left is None:
+        return "runs, the time left is not known yet"
+    return "runs, should end soon" if seen.left < 1 else f"runs, about {duration(seen.left)} left"
 
 
 def _units(seen: Seen) -> Table:
-    table = _table("n", "", "units", "repetitions")
+    table = table_of("n", "", "units", "repetitions")
     for each in seen.counts:
         bar = ProgressBar(total=each.units, completed=each.done, width=30)
         repetitions = f"{each.repetitions:,} of {each.all_repetitions:,}"
@@ -104,7 +109,7 @@ def _errors(seen: Seen) -> Table:
     n = max(setting.n for setting, _ in seen.errors)
     levels = dict.fromkeys((s.epsilon, s.delta) for s, _ in sorted(seen.errors, key=_by_level) if s.n == n)
     claims = [level for level in levels if level[0] is not None] or [(None, None)]
-    table = _table(f"n = {n:,}", *(_level(level, claims) for level in claims))
+    table = table_of(f"n = {n:,}", *(_level(level, claims) for level in claims))
     table.caption, table.caption_justify = FOUND, "left"
     for arm in seen.loaded.study.arms:
         open_ = arm.trust in (None, Trust.CLEAR)
@@ -133,12 +138,10 @@ def _cell(moments: Moments | None) -> str:
 
 def lines(seen: Seen) -> Iterator[str]:
     """What came of messages, and what there is to say or to do."""
-    told = seen.messages
-    if told.rounds:
-        words = [f"{MEANT.get(name, name)}: {count:,}" for name, count in sorted(told.counts.items())]
-        yield f"{counted(told.rounds, 'round')} asked; messages of nodes: {', '.join(words) or 'none'}."
-    if told.blamed:
-        yield f"Not counted: {told.blamed}."
+    if seen.messages.blamed:
+        yield f"Not counted: {seen.messages.blamed}."
+    if seen.runtimes == ("in-process",) and not seen.messages.rounds:
+        yield "Clients are called in the run's own processes: each of them answers, or the run fails."
     for name in seen.unread:
         yield f"{name} does not read: it is left out."
     if seen.state == RUNS and seen.quiet > STILL:
@@ -148,14 +151,6 @@ def lines(seen: Seen) -> Iterator[str]:
         yield f"Go on with the same halftruth run and --resume{logs}."
     if seen.state == FINISHED:
         yield f"Tables and plots: halftruth report {seen.folder.path}"
-
-
-def _table(first: str, *heads: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first, justify="right" if first == "n" else "left", overflow="fold")
-    for head in heads:
-        table.add_column(head, justify="right", overflow="fold")
-    return table
 
 
 def _error(setting: Setting, arm: str, moments: Moments) -> dict[str, Any]:

@@ -18,6 +18,10 @@ function swatch(look, style) {
   return svg("svg", { class: `chart ${look.colour}`, viewBox: "0 0 34 16", "aria-hidden": "true" }, line, mark(look, "translate(17,8)"));
 }
 
+// Names of series, for windows that are too narrow for names at the border.
+const namesBelow = (series) => el("div", { class: "legend narrow", "aria-hidden": "true" },
+  series.map((one) => el("div", { class: "static" }, swatch(one, one.style), one.label)));
+
 function scale(axis, low, high, start, end) {
   const f = axis.log ? Math.log10 : (v) => v;
   const [a, b] = axis.reverse ? [f(high), f(low)] : [f(low), f(high)];
@@ -82,16 +86,16 @@ function chart(spec) {
     axes(root, box, X, Y, ys);
     const clipped = svg("g", { "clip-path": `url(#clip-${id})`, "aria-hidden": "true" });
     root.append(clipped);
-    const path = (line) => line.filter(([, y]) => !spec.y.log || y > 0).map(([x, y], i) => `${i ? "L" : "M"}${X(x).toFixed(1)},${Y(y).toFixed(1)}`).join("");
+    const path = (line, shift = 0) => line.filter(([, y]) => !spec.y.log || y > 0).map(([x, y], i) => `${i ? "L" : "M"}${(X(x) + shift).toFixed(1)},${Y(y).toFixed(1)}`).join("");
     for (const rule of spec.rules) clipped.append(svg("line", { class: `line dots ${rule.colour}`, x1: box.left, x2: box.right, y1: Y(rule.y), y2: Y(rule.y) }));
     for (const one of spec.series) {
-      const d = path(one.curve ?? one.points.map((p) => [p.x, p.y]));
+      const d = one.curve ? path(one.curve) : path(one.points.filter((p) => !p.loose).map((p) => [p.x, p.y]), one.shift);
       if (d) clipped.append(svg("path", { class: `line ${one.style} ${one.colour}`, d }));
     }
     const drawn = [];
     for (const one of spec.series) for (const p of one.points) {
       if (spec.y.log && !(p.y > 0)) continue;
-      const at = { p, one, x: X(p.x), y: Y(p.y) };
+      const at = { p, one, x: X(p.x) + (one.shift ?? 0), y: Y(p.y) };
       const bar = spec.intervals && p.low !== null && svg("line", { class: "bar", x1: at.x, x2: at.x, y1: inside(Y(spec.y.log ? Math.max(p.low, p.y / 10) : p.low)), y2: inside(Y(p.high)) });
       at.node = svg("g", { class: `point ${one.colour}`, role: "img", tabindex: -1, "aria-label": [one.label, ...p.lines].join(", ") },
         bar || null, svg("circle", { class: "halo", cx: at.x, cy: at.y, r: 9 }), mark(p.marker ? { ...one, marker: p.marker, hollow: true } : one, `translate(${at.x.toFixed(1)},${at.y.toFixed(1)})`));
@@ -126,6 +130,7 @@ function chart(spec) {
       last = X(v);
       g.append(svg("text", { x: last, y: box.bottom + 20, "text-anchor": "middle" }, plain(v)));
     }
+    if (spec.x.at) g.append(svg("rect", { class: "at", x: X(spec.x.at) - 22, y: box.top, width: 44, height: box.bottom - box.top }));
     g.append(svg("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }));
     g.append(svg("text", { class: "name", x: (box.left + box.right) / 2, y: box.bottom + 40, "text-anchor": "middle" }, spec.x.label));
     root.append(g);
@@ -136,7 +141,7 @@ function chart(spec) {
     const last = spec.x.reverse ? (a, b) => (b.x < a.x ? b : a) : (a, b) => (b.x > a.x ? b : a);
     const named = spec.series.map((one) => {
       const from = one.points.length ? one.points : (one.curve ?? []).map(([x, y]) => ({ x, y }));
-      return from.length ? { ...from.reduce(last), label: one.label, colour: one.colour } : null;
+      return from.length ? { ...from.reduce(last), label: one.label, colour: one.colour, shift: one.shift } : null;
     });
     return [...named, ...spec.rules.map((rule) => ({ x: null, ...rule }))].filter((end) => end && (!spec.y.log || end.y > 0));
   }
@@ -146,7 +151,7 @@ function chart(spec) {
     const placed = apart(found.map((end) => Y(end.y)), 16, box.top + 4, box.bottom - 2);
     const g = svg("g", { "aria-hidden": "true" });
     found.forEach((end, i) => {
-      const from = end.x === null ? box.right : Math.min(box.right, X(end.x) + 8);
+      const from = end.x === null ? box.right : Math.min(box.right, X(end.x) + 8 + (end.shift ?? 0));
       g.append(svg("path", { class: `lead ${end.colour}`, d: `M${from},${Y(end.y)}L${box.right + 6},${Y(end.y)}L${box.right + 22},${placed[i]}H${box.right + 28}` }));
       g.append(svg("text", { class: "name", x: box.right + 33, y: placed[i] + 4 }, end.label));
     });
@@ -168,7 +173,7 @@ function chart(spec) {
       if (event.key === "Escape") hide();
       if (!at) return;
       const row = drawn.filter((one) => one.one === at.one).sort((a, b) => a.x - b.x);
-      const column = drawn.filter((one) => Math.abs(one.x - at.x) < 1).sort((a, b) => a.y - b.y);
+      const column = drawn.filter((one) => one.p.x === at.p.x).sort((a, b) => a.y - b.y);
       const step = (list, by) => list[Math.min(list.length - 1, Math.max(0, list.indexOf(at) + by))];
       const moves = { ArrowRight: [row, 1], ArrowLeft: [row, -1], ArrowDown: [column, 1], ArrowUp: [column, -1], Home: [row, -1e9], End: [row, 1e9] };
       if (!moves[event.key]) return;

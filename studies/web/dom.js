@@ -28,17 +28,18 @@ function number(value) {
 const count = (value) => value.toLocaleString("en");
 const between = (low, high) => (low === null || high === null ? "" : `${number(low)} to ${number(high)}`);
 
-// A group of radio buttons (few choices) or a list (many); `change` gets the index.
+// A group of radio buttons (few choices) or a list (many); `change` gets the index, and its `pick` chooses one silently.
 let groups = 0;
 function choose(label, options, chosen, change) {
   const name = `choice-${(groups += 1)}`;
   if (options.length > 6 || options.join("").length > 48) {
     const list = el("select", { id: name, onchange: () => change(list.selectedIndex) },
       options.map((text, i) => el("option", { selected: i === chosen }, text)));
-    return el("div", {}, el("label", { class: "label", for: name }, label), list);
+    return Object.assign(el("div", {}, el("label", { class: "label", for: name }, label), list), { pick: (i) => { list.selectedIndex = i; } });
   }
-  return el("fieldset", {}, el("legend", {}, label), el("div", { class: "choices" }, options.map((text, i) =>
-    el("label", {}, el("input", { type: "radio", name, checked: i === chosen, onchange: () => change(i) }), text))));
+  const boxes = options.map((_, i) => el("input", { type: "radio", name, checked: i === chosen, onchange: () => change(i) }));
+  const group = el("fieldset", {}, el("legend", {}, label), el("div", { class: "choices" }, options.map((text, i) => el("label", {}, boxes[i], text))));
+  return Object.assign(group, { pick: (i) => { boxes[i].checked = true; } });
 }
 
 const tick = (label, checked, change) => {

@@ -13,7 +13,8 @@ import pytest
 from studies.cli import main
 from studies.folder import Folder
 from studies.load import load
-from studies.report.answer import answer
+from studies.report.answer import answer, answer_at
+from studies.report.price import prices
 from studies.report.view import View
 from studies.run import run
 from studies.summary import summarise
@@ -65,7 +66,7 @@ def test_a_page_is_readable_at_every_width_and_theme(
         summary.click()
     readable(page)
     drawn = page.evaluate(
-        "[...document.querySelectorAll('svg.chart')].every(s => s.getBoundingClientRect().width > 30)"
+        "[...document.querySelectorAll('.holder svg.chart')].every(s => s.getBoundingClientRect().width > 30)"
     )
     assert drawn and page.locator(".holder svg .mark").count() > 20
 
@@ -124,6 +125,26 @@ def test_levels_axes_and_arms_are_chosen(pages: dict[str, str], visit: Visit) ->
     assert errors.locator(".holder text", has_text="more private").count() == 1
     errors.get_by_label("What").select_option("accuracy")
     assert "accuracy" in errors.locator("figcaption").inner_text()
+
+
+def test_the_answer_is_that_of_the_level_that_is_chosen_anywhere(
+    pages: dict[str, str], runs: dict[str, Path], visit: Visit
+) -> None:
+    view, page = View.open(Folder(runs["quick"])), visit(pages["quick"])
+    found, said, places = prices(view), page.locator("#answer-0 p.answer"), ("answer", "errors", "differences")
+    wanted = {view.title(level): answer_at(view, found, level) for level in view.levels}
+    assert len(set(wanted.values())) == len(wanted) == 2
+    assert said.get_attribute("aria-live") == "polite"
+    for place, level in zip(places, ("ε = 2", "ε = 1", "ε = 2"), strict=True):
+        page.locator(f"#{place}-0 .choices").get_by_text(level, exact=True).click()
+        assert said.inner_text() == wanted[level]
+        assert level in page.locator("#errors-0 figcaption").inner_text()
+        assert level in page.locator("#differences-0 figcaption").inner_text()
+        chosen = page.locator("fieldset", has_text="Privacy level").get_by_role("radio", checked=True)
+        assert chosen.evaluate_all("all => all.map(one => one.parentElement.textContent)") == [level] * 3
+    page = visit(pages["all"])
+    page.locator("#answer-0 .choices").get_by_text("ε = 2", exact=True).click()
+    assert wanted["ε = 2"] in page.locator("main > section p").first.inner_text()
 
 
 def test_everything_is_reached_by_keyboard(pages: dict[str, str], visit: Visit) -> None:
@@ -188,7 +209,7 @@ def test_several_runs_are_compared(pages: dict[str, str], runs: dict[str, Path],
     together.get_by_label("Arm").select_option("MLE (clear)")
     assert "in quick (n = 1,000)" in together.locator("figcaption").last.inner_text()
     together.get_by_text("What differs", exact=True).click()
-    assert "study.repetitions: 4 -> 3" in together.locator("details table").last.inner_text()
+    assert "study.repetitions: 4 -> 3" in together.locator("details table").first.inner_text()
 
 
 def test_paper_gets_everything_in_black_on_white(pages: dict[str, str], visit: Visit) -> None:

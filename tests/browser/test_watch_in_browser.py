@@ -14,7 +14,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from server.delivery import ToFolder
+from studies.cli import main
 from studies.load import load
+from studies.report.arms import looks
 from studies.run import run
 from studies.summary import summarise
 
@@ -24,9 +27,10 @@ Visit = Callable[..., Any]
 
 
 @contextmanager
-def served(out: Path, port: int = 0) -> Iterator[str]:
+def served(*what: object, port: int = 0) -> Iterator[str]:
     """The address of the page of a folder."""
-    words = [sys.executable, "-m", "studies", "watch", str(out), "--serve", "--port", str(port), "--every", "0.2"]
+    told = [*map(str, what), "--serve", "--port", str(port), "--every", "0.2"]
+    words = [sys.executable, "-m", "studies", "watch", *told]
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         try:
@@ -46,23 +50,26 @@ def test_a_run_is_seen_from_before_it_begins_to_its_end(
         page = visit(url)
         page.get_by_text("Waits for a run").wait_for()
         run(load(ROOT / "studies" / "toml" / "quick.toml", SMALL), out, jobs=1, block=2)
-        page.get_by_text("quick (in-process): finished").wait_for()
+        page.get_by_role("status").get_by_text("Finished").wait_for()
+        assert (page.locator("h1").inner_text(), page.locator("#where").inner_text()) == ("quick", "in-process")
         page.get_by_text("ε = 2", exact=True).click()
         table = pq.read_table(out / "results.parquet")
+        labels = looks(load(ROOT / "studies" / "toml" / "quick.toml", SMALL).study.arms)
         wanted = {
-            one.arm: one.moments.mean
+            labels[one.arm].label: one.moments.mean
             for one in summarise(table)
             if one.setting.n == 300 and one.setting.epsilon in (None, 2.0)
         }
         page.wait_for_timeout(500)  # what was chosen stays chosen
-        cells = page.evaluate("[...errors.rows].map(row => [...row.cells].map(cell => cell.textContent))")
+        cells = page.evaluate("[...errors.rows].map(row => [...row.cells].map(cell => cell.firstChild.textContent))")
         assert {row[0]: float(row[1]) for row in cells} == pytest.approx(wanted, rel=5.1e-3)
-        assert page.locator("progress").evaluate_all("all => all.map(one => one.value / one.max)") == [1, 1]
+        assert page.locator("#run progress").evaluate_all("all => all.map(one => one.value / one.max)") == [1, 1, 1]
+        assert page.locator("#share").inner_text() == "100 %"
         assert not serious(page)
         for width in (400, 1400):
             for theme in ("light", "dark"):
                 other = visit(url, width=width, theme=theme)
-                other.get_by_text("finished").first.wait_for()
+                other.get_by_role("status").get_by_text("Finished").wait_for()
                 readable(other)
                 other.close()
         page.close()  # before the server, which it would miss
@@ -73,12 +80,45 @@ def test_a_page_goes_on_where_its_server_ended_and_came_back(tmp_path: Path, bro
     page = browser.new_context().new_page()
     with served(tmp_path / "out") as url:
         page.goto(url)
-        page.get_by_text("quick (in-process): finished").wait_for()
+        page.get_by_role("status").get_by_text("Finished").wait_for()
     page.get_by_text("Nobody answers").wait_for()
     assert page.locator("#errors tr").count() > 5
-    with served(tmp_path / "out", int(url.rstrip("/").rpartition(":")[2])):
+    with served(tmp_path / "out", port=int(url.rstrip("/").rpartition(":")[2])):
         page.get_by_text("Nobody answers").wait_for(state="detached")
     page.context.close()
+
+
+def test_budgets_and_messages_of_nodes_are_seen_as_they_change(
+    tmp_path: Path, visit: Visit, readable: Visit, serious: Visit
+) -> None:
+    """What two servers of one run said of their nodes, and a node's ledger before and after it has answered."""
+    out, file, nodes = tmp_path / "out", tmp_path / "votes.csv", tmp_path / "nodes"
+    run(load(ROOT / "studies" / "toml" / "quick.toml", SMALL), out, jobs=1, block=4)
+    rows = [f"p{at % 5},{a},{b},{a}" for at, (a, b) in enumerate([("tea", "mate"), ("mate", "coffee")] * 10)]
+    file.write_text("labeler,item_a,item_b,winner\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    assert main(["data", "split", str(file), "--nodes", "2", "--label-cap", "2", "--out", str(nodes)]) == 0
+    with served(out, "--budgets", nodes) as url:
+        page = visit(url)
+        page.get_by_text("node-1: no ledger yet: nothing was spent.").wait_for()
+        assert page.locator("#kinds-part").is_hidden()
+        line = "cell-300-0-4: exchange {} with 3 nodes: 1 task, 9 bytes to each, 9 from all; messages so far: {}"
+        for words in (line.format(1, "answered: 3, refused: 2"), line.format(1, "answered: 2, late: 1 (node <b> x 1)")):
+            ToFolder(out).heard(words)
+        page.get_by_role("row", name="nodes that answered 2 of 3 5").wait_for()
+        assert page.get_by_role("row", name="tasks refused 0 2").count() == 1
+        page.get_by_text("Not counted: node <b> x 1.").wait_for()
+        words = ["federate", str(nodes / "server"), "--nodes", str(nodes), "--on", "in-process", "--epsilon"]
+        for epsilon, left in (("1.5", "1.5 2 0.5 0"), ("0.5", "2 2 0 ")):
+            assert main([*words, epsilon]) == 0
+            page.get_by_role("row", name=f"a label, ε {left}").first.wait_for()
+        assert page.locator("#totals progress").evaluate_all("all => all.map(one => one.value)") == [1, 1]
+        assert not serious(page)
+        for width, theme in ((400, "dark"), (400, "light"), (1400, "dark")):
+            other = visit(url, width=width, theme=theme)
+            other.locator("#totals tr").first.wait_for()
+            readable(other)
+            other.close()
+        page.close()
 
 
 def test_another_name_does_not_lead_to_the_page(tmp_path: Path) -> None:

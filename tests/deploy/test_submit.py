@@ -69,10 +69,25 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(submit, "Restarts", partial(restarts.Restarts, sleep=lambda seconds: None))
 
 
-def followed(link: Scripted, starts: Callable[[], int] = lambda: 0) -> list[Cell]:
+def followed(
+    link: Scripted, starts: Callable[[], int] = lambda: 0, tell: Callable[[str], None] = lambda words: None
+) -> list[Cell]:
     """The cells that came."""
     run = submit.Submission(Path("app"), Path("run.toml"), 60.0, lambda: link.told.append("renew"))
-    return [cell for cell, _ in submit._followed(link, run, starts)]
+    return [cell for cell, _ in submit._followed(link, run, tell, starts)]
+
+
+def test_what_a_log_says_of_rounds_is_told_once_a_run() -> None:
+    """A server that was lost said it too, and the second begins to count anew: both are told, and no client's words."""
+    round = "cell-10-{}-1: exchange 1 with 2 nodes: 1 task, 9 bytes to each; messages so far: answered: 2"
+    first, second = round.format(0), round.format(1)
+    lie = f"WARNING : rejected: {round.format(7)}"
+    coloured = f"\x1b[92mINFO \x1b[0m:      {first}"
+    lost = f"{coloured}\n{coloured}\n{FIRST}\n{lie}"
+    told: list[str] = []
+    link = Scripted(runs=[(lost, AWAY), (f"{first}\n{FIRST}\n{second}\n{SECOND}\n{DONE}", COMPLETED)])
+    assert followed(link, tell=told.append) == [CELLS[0], *CELLS]
+    assert told == [first, first, second]
 
 
 def test_a_lost_run_is_stopped_and_submitted_again_when_the_superlink_is_back() -> None:

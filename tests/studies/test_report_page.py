@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 from decimal import Decimal
 from pathlib import Path
 
@@ -124,6 +125,27 @@ def test_json_cannot_leave_its_element() -> None:
     hostile = {"</script><!--": ["<b>&", "\u2028"]}
     text = embedded(hostile)
     assert json.loads(text) == hostile and not set("<>&\u2028") & set(text)
+
+
+def test_a_folder_behind_html_is_a_run_and_no_file(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for copy in (one, other):
+        shutil.copytree(finished, copy, ignore=shutil.ignore_patterns("*.html"))
+    assert main(["report", "--html", str(one)]) == 0
+    assert str(one / "report.html") in capsys.readouterr().out and "studies compared" not in (
+        one / "report.html"
+    ).read_text("utf-8")
+    assert main(["report", str(one), "--html", str(other)]) == 0
+    assert "2 studies compared" in (one / "report.html").read_text("utf-8")
+    for words, wanted in (
+        (["--html"], "expected OUT"),
+        (["--html", str(tmp_path)], "study.json"),
+        ([], "expected OUT"),
+    ):
+        assert main(["report", *words]) == 2
+        assert wanted in capsys.readouterr().err
 
 
 def test_a_page_is_written_where_asked(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,11 +15,11 @@ function compared(studies, host) {
       const level = study.levels.findIndex((one) => one.title === titles[state.level]);
       return arm < 0 || level < 0 ? [] : study.counts.flatMap((n, i) => { const s = at("error_l2", arm, i, level); return s ? [{ study, n, s }] : []; });
     });
-    const series = studies.map((study, i) => ({ label: study.title, colour: colours[i % 6], marker: markers[i % 6], style: "dash",
+    const series = studies.map((study, i) => ({ label: study.title, colour: colours[i % 6], marker: markers[i % 6], style: "dash", shift: SHIFT * (i - (studies.length - 1) / 2),
       points: rows.filter((row) => row.study === study).map(({ n, s }) => ({ x: n, y: s.mean, low: s.low, high: s.high, lines: [`error ${number(s.mean)}`, s.low === null ? "" : `95 % interval ${between(s.low, s.high)}`, `n = ${count(n)}`].filter(Boolean) })) })).filter((one) => one.points.length);
     const said = series.map((one) => `${number(one.points.at(-1).y)} in ${one.label} (n = ${count(one.points.at(-1).x)})`).join(", ");
     const text = series.length ? `L2 error of ${labels.get(names[state.arm])} at ${titles[state.level]}: ${said}.` : `No study has ${labels.get(names[state.arm])} at ${titles[state.level]}.`;
-    figure.replaceChildren(series.length ? chart({ name: text, x: { label: "n", log: state.logX, ticks: [...new Set(rows.map((row) => row.n))] }, y: { log: state.logY, zero: true }, series, rules: [], intervals: true }) : "", el("figcaption", {}, text));
+    figure.replaceChildren(series.length ? chart({ name: text, x: { label: "n", log: state.logX, ticks: [...new Set(rows.map((row) => row.n))] }, y: { log: state.logY, zero: true, whole: true }, series, rules: [], intervals: true }) : "", namesBelow(series), el("figcaption", {}, text));
     table.replaceChildren(grid(`L2 error of ${labels.get(names[state.arm])} at ${titles[state.level]}`, [
       { head: "study", text: true, value: (r) => r.study.title }, { head: "n", value: (r) => r.n, show: (r) => count(r.n) },
       ...[["mean", "mean"], ["standard error", "se"], ["95 % from", "low"], ["95 % to", "high"]].map(([head, key]) => ({ head, value: (r) => r.s[key], show: (r) => number(r.s[key]) })),

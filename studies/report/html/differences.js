@@ -38,10 +38,11 @@ function differences(study, host) {
   controls.append(
     choose("Compared with", arms.map((i) => `${study.arms[i].label} (${study.arms[i].trust})`), state.arm, set("arm")),
     choose("What", metrics.map((metric) => metric.label), 0, set("metric")),
-    choose("Privacy level", study.levels.map((level) => level.title), state.level, set("level")),
+    chooseLevel(study),
     choose(`Number of ${study.rows}`, study.counts.map(count), last, set("n")));
   if (metrics.length < study.metrics.length) controls.append(el("div", { class: "quiet" }, "Other metrics: paired.csv, which halftruth report writes."));
   host.append(controls, el("div", { class: "panel" }, figure), el("details", {}, el("summary", {}, "Numbers behind this figure"), table));
+  levelOf(study).followers.push(set("level"));
   draw();
 }
 

@@ -11,27 +11,21 @@ function finder(study) {
   return (metric, arm, n, level) => found.get([metric, arm, n, level].join()) ?? found.get([metric, arm, n, -1].join());
 }
 
-// The level that a study opens with: epsilon = 1, or the nearest.
-function usual(study) {
-  const far = study.levels.map((level) => Math.abs(Math.log(level.epsilon ?? 1)));
-  return far.indexOf(Math.min(...far));
-}
-
 function errors(study, host) {
   const at = finder(study);
   const many = new Set(study.levels.map((level) => level.epsilon)).size > 1;
   const state = { metric: 0, axis: study.counts.length > 1 || !many ? 0 : 1, level: usual(study), n: study.counts.length - 1, logX: true, logY: true, intervals: true, theory: true, rules: true, hidden: new Set() };
-  const controls = el("div", { class: "controls" }), figure = el("figure"), legend = el("div", { class: "legend" }), table = el("div");
+  const controls = el("div", { class: "controls" }), figure = el("figure"), legend = el("div", { class: "legend" }), table = el("div"), levels = chooseLevel(study);
   const title = host.getAttribute("data-title");
   host.append(controls, el("div", { class: "panel" }, figure, legend), el("details", {}, el("summary", {}, "Numbers behind this figure"), table));
 
   const set = (key) => (value) => { state[key] = value; draw(); };
   function tools() {
-    const level = study.levels.map((one) => one.title), byN = state.axis === 0;
+    const byN = state.axis === 0;
     controls.replaceChildren(
       choose("What", study.metrics.map((metric) => metric.label), state.metric, (i) => { state.metric = i; state.logY = !study.metrics[i].more; tools(); draw(); }),
       study.counts.length > 1 && many ? choose("Against", [`${study.rows} n`, "privacy ε"], state.axis, (i) => { state.axis = i; tools(); draw(); }) : "",
-      byN ? choose("Privacy level", level, state.level, set("level")) : choose(`Number of ${study.rows}`, study.counts.map(count), state.n, set("n")),
+      byN ? levels : choose(`Number of ${study.rows}`, study.counts.map(count), state.n, set("n")),
       el("fieldset", {}, el("legend", {}, "Show"), el("div", { class: "ticks" },
         tick("log x", state.logX, set("logX")), tick("log y", state.logY, set("logY")), tick("95 % intervals", state.intervals, set("intervals")),
         tick("theory", state.theory, set("theory")), tick("answer 0 and bounds", state.rules, set("rules")))));
@@ -123,6 +117,7 @@ function errors(study, host) {
     legend.append(el("div", { class: "key" }, el("div", { class: "small quiet" }, "lines"), keys.map(([style, text]) => el("div", { class: "static" }, swatch({ colour: "grey", marker: "" }, style), text))));
   }
 
+  levelOf(study).followers.push(set("level"));
   tools();
   draw();
 }

@@ -1,5 +1,9 @@
 // Fills the places that the page left for pictures.
 const STUDIES = JSON.parse(document.getElementById("data").textContent).studies;
+for (const host of document.querySelectorAll("[data-level]")) {
+  const index = host.getAttribute("data-level");
+  answers(STUDIES[index], index, host);
+}
 for (const host of document.querySelectorAll("[data-prices]")) {
   const index = host.getAttribute("data-prices");
   prices(index === "all" ? STUDIES : [STUDIES[index]], host);

@@ -28,6 +28,7 @@ from studies.load import Loaded, load
 from studies.parts import part_path
 from studies.run import Interrupted, run
 from studies.summary import summarise
+from studies.watch.budgets import Budgets
 from studies.watch.look import FINISHED, RUNS, STOPPED, Seen, Watch
 from studies.watch.messages import messages
 from studies.watch.pace import left
@@ -36,7 +37,7 @@ from studies.watch.show import document, shown
 
 STUDY = Path(__file__).parents[3] / "studies" / "toml" / "quick.toml"
 SMALL = ["study.repetitions=4", "grid.n=[100, 300]", "grid.epsilon=[1.0, 2.0]"]
-ROUND = "{:.3f} cell-300-0-2: 2 tasks, 198 bytes to each, 311 from all; messages so far: {}"
+ROUND = "{:.3f} cell-300-0-2: exchange {} with 3 nodes: 2 tasks, 198 bytes to each, 311 from all; messages so far: {}"
 
 
 @pytest.fixture(scope="module")
@@ -164,12 +165,23 @@ def test_the_time_left(
 
 
 def test_messages_are_those_of_all_servers_once() -> None:
-    first = [ROUND.format(1.0, "answered: 2"), ROUND.format(2.0, "answered: 4, late: 1 (node b x 1)")]
-    again = [ROUND.format(3.0, "answered: 2, refused: 1")]
-    found = messages([*first, *again, *again, "4.0 cell-300-0-2: 2 tas"])
-    assert found.counts == {"answered": 6, "late": 1, "refused": 1}
-    assert (found.rounds, found.blamed, found.last) == (3, "", 3.0)
-    assert messages([]).counts == {}
+    first = [ROUND.format(1.0, 1, "answered: 2"), ROUND.format(2.0, 2, "answered: 4, late: 1 (node b x 1)")]
+    again = [ROUND.format(3.0, 1, "answered: 2, refused: 1"), ROUND.format(4.0, 2, "answered: 5, refused: 3")]
+    found = messages([*first, *again, *again, "4.0 cell-300-0-2: exchange 9 with 3 nodes: 2 tas"])
+    assert found.all == {"answered": 9, "late": 1, "refused": 3}
+    assert found.last == {"answered": 3, "refused": 2}
+    assert (found.rounds, found.nodes, found.blamed, found.at) == (4, 3, "", 4.0)
+    assert messages([]).all == {}
+
+
+def test_a_server_that_begins_with_more_than_the_last_one_had_is_another_one() -> None:
+    found = messages([ROUND.format(1.0, 1, "answered: 2"), ROUND.format(2.0, 1, "answered: 3, late: 1")])
+    assert (found.all, found.last) == ({"answered": 5, "late": 1}, {"answered": 3, "late": 1})
+
+
+def test_a_round_without_any_answer_is_one() -> None:
+    found = messages([ROUND.format(1.0, 1, "answered: 2"), ROUND.format(2.0, 2, "answered: 2, missing: 3")])
+    assert (found.all, found.last) == ({"answered": 2, "missing": 3}, {"missing": 3})
 
 
 def test_messages_are_seen_while_a_server_runs_and_after(loaded: Loaded, tmp_path: Path) -> None:
@@ -180,15 +192,14 @@ def test_messages_are_seen_while_a_server_runs_and_after(loaded: Loaded, tmp_pat
         assert watch.look(time.time()).messages.rounds == 0
         (processes.home / OUTCOMES).mkdir()
         said = ToFolder(processes.home / OUTCOMES)
-        said.heard(
-            "cell-300-0-2: 2 tasks, 198 bytes to each; messages so far: answered: 3, late: 1 (node \x1b[31m x 1)"
-        )
+        said.heard(ROUND.partition(" ")[2].format(1, "answered: 3, late: 1 (node \x1b[31m x 1)"))
         during = watch.look(time.time())
-        assert during.messages.counts == {"answered": 3, "late": 1}
+        assert during.messages.all == {"answered": 3, "late": 1}
     assert not folder.rounds_now.is_symlink()
     after = watch.look(time.time())
     assert after.messages == during.messages
-    assert "answered: 3, came too late: 1" in text(after) and "\x1b" not in text(after)
+    told = " ".join(text(after).split())
+    assert "nodes that answered 3 of 3 3" in told and "replies that came too late 1 1" in told and "\x1b" not in told
 
 
 def test_a_run_that_is_quiet_says_so(loaded: Loaded, tmp_path: Path) -> None:
@@ -219,7 +230,9 @@ def test_a_terminal_is_written_to_until_the_run_is_finished(loaded: Loaded, fini
     script = (
         "import sys; from rich.console import Console; from pathlib import Path; from studies.watch import _live;"
         "from studies.watch.look import Watch; from studies.folder import Folder;"
-        "_live(Console(force_terminal=True, width=120), Watch(Folder(Path(sys.argv[1]))), 0.05); print('END')"
+        "from studies.watch.budgets import Budgets;"
+        "_live(Console(force_terminal=True, width=120), Watch(Folder(Path(sys.argv[1]))), Budgets([]), 0.05)"
+        "; print('END')"
     )
     words = [sys.executable, "-c", script, str(out)]
     with subprocess.Popen(words, cwd=STUDY.parents[2], stdout=subprocess.PIPE, text=True) as child:
@@ -237,7 +250,7 @@ def test_a_terminal_is_written_to_until_the_run_is_finished(loaded: Loaded, fini
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "fe80::1", "192.0.2.1"])
 def test_the_page_is_asked_for_by_the_name_that_is_printed_and_by_no_other(finished: Path, host: str) -> None:
     named = f"[{host}]" if ":" in host else host
-    app = application(Watch(finished), 1.0, _hosts(host, named))
+    app = application(Watch(Folder(finished)), Budgets([]), 1.0, _hosts(host, named))
 
     async def status(name: str) -> int:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as client:

@@ -1,0 +1,147 @@
+"""`python tests/browser/screenshots.py FOLDER`: pictures of the pages at both widths and themes.
+
+The runs that they show are made there, the one over Flower by real nodes. `--docs` copies those in docs/screenshots.
+"""
+
+import argparse
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+HALFTRUTH = [sys.executable, "-m", "studies"]
+NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+SIZES = ((400, 860), (1400, 900))
+THEMES = ("light", "dark")
+SHOWN = {  # in docs/screenshots -> here
+    "report.png": "report-1400-light.png",
+    "report-errors-dark.png": "report-errors-1400-dark.png",
+    "report-three-runs.png": "three-1400-light.png",
+    "watch.png": "watch-1400-light.png",
+    "watch-narrow-dark.png": "watch-400-dark.png",
+}
+HALF = 0.55  # of a run is watched
+PAIRS = (("tea", "coffee"), ("coffee", "mate"), ("tea", "mate"))
+
+
+def halftruth(*words: str) -> None:
+    """Run a command to its end."""
+    subprocess.run([*HALFTRUTH, *words], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+
+def study(out: Path, *words: str) -> Path:
+    """A finished run of the quick study."""
+    if not (out / "results.parquet").exists():
+        halftruth("run", "studies/toml/quick.toml", "--out", str(out), "--overwrite", *words)
+    return out
+
+
+def stopped(out: Path) -> Path:
+    """A run over four real nodes that was stopped half way."""
+    if (out / "study.json").exists():
+        return out
+    words = [
+        "run",
+        "studies/toml/quick.toml",
+        "--out",
+        str(out),
+        "--on",
+        "deployment",
+        "--clients",
+        "4",
+        "--block",
+        "5",
+    ]
+    with subprocess.Popen([*HALFTRUTH, *words], cwd=ROOT, stderr=subprocess.DEVNULL) as child:
+        while child.poll() is None and len(list(out.glob("parts/*.parquet"))) < HALF * 18:
+            time.sleep(0.2)
+        child.send_signal(signal.SIGINT)
+    return out
+
+
+def nodes(folder: Path) -> Path:
+    """Three nodes with files of their own that have answered twice; the cap of one is used up by that."""
+    if not folder.exists():
+        file = folder.with_suffix(".csv")
+        rows = [f"p{i % 40},{a},{b},{a if (i * 7) % 10 < 7 else b}" for i in range(600) for a, b in [PAIRS[i % 3]]]
+        file.write_text("labeler,item_a,item_b,winner\n" + "\n".join(rows) + "\n", encoding="utf-8")
+        halftruth("data", "split", str(file), "--nodes", "3", "--label-cap", "2", "--out", str(folder))
+        own = folder / "node-1" / "node.toml"
+        own.write_text(own.read_text("utf-8").replace("label_cap = 2", "label_cap = 1.5"), encoding="utf-8")
+        for epsilon in ("1", "0.5"):
+            where = ("--nodes", str(folder), "--on", "in-process")
+            halftruth("federate", str(folder / "server"), *where, "--epsilon", epsilon)
+    return folder
+
+
+@contextmanager
+def served(*words: str) -> Iterator[str]:
+    """The address of a live view."""
+    command = [*HALFTRUTH, "watch", *words, "--serve", "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        found = re.search(r"http://\S+/", child.stdout.readline())
+        assert found is not None
+        try:
+            yield found[0]
+        finally:
+            child.send_signal(signal.SIGINT)
+
+
+def take(browser: Any, folder: Path, name: str, url: str, until: str, part: str = "", full: bool = True) -> None:
+    """Pictures of a page once it shows `until`: all of it, or a `part`."""
+    for width, height in SIZES:
+        for theme in THEMES:
+            page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=theme)
+            page.goto(url)
+            page.locator(until).first.wait_for()
+            page.wait_for_timeout(400)
+            path = folder / f"{name}-{width}-{theme}.png"
+            if part:
+                page.locator(part).first.screenshot(path=path)
+            else:
+                page.screenshot(path=path, full_page=full)
+            page.close()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Make the runs and the pictures."""
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--docs", action="store_true", help="copy those that the documentation shows")
+    args = parser.parse_args(argv)
+    folder = args.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = [study(folder / "quick"), study(folder / "sphere", "--set", "problem.features=sphere")]
+    runs.append(study(folder / "few", "--set", "study.repetitions=10"))
+    pages = {"report": [runs[0]], "three": runs}
+    for name, found in pages.items():
+        halftruth("report", *map(str, found), "--html", str(folder / f"{name}.html"))
+    watched, budgets = stopped(folder / "deployment"), nodes(folder / "nodes")
+    with sync_playwright() as playwright, served(str(watched), "--budgets", str(budgets)) as live:
+        path = next(filter(None, map(shutil.which, NAMES)), None)
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        for name in pages:
+            take(browser, folder, name, (folder / f"{name}.html").as_uri(), ".holder svg .mark")
+        report = (folder / "report.html").as_uri()
+        take(browser, folder, "report-top", report, ".holder svg .mark", full=False)
+        take(browser, folder, "report-errors", report, "#errors-0 .mark", "#errors-0")
+        take(browser, folder, "watch", live, "#errors tr")
+        browser.close()
+    if args.docs:
+        for name, here in SHOWN.items():
+            shutil.copyfile(folder / here, ROOT / "docs" / "screenshots" / name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
