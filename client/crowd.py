@@ -8,6 +8,7 @@ one client of each kind answers by itself: the others' replies are its bytes, bu
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import overload
 
@@ -17,11 +18,12 @@ from numpy.typing import NDArray
 from client.labeler import Node, answer, decided
 from client.ledger import MemoryLedger, Part
 from client.question import question_of
+from client.secure.membership import simulated
 from client.sources.synthetic import Synthetic
 from protocol.alike import Form, digits_of
 from protocol.errors import WireError
 from protocol.messages import Task
-from protocol.trust import Trust
+from protocol.trust import RANDOMIZED, Trust
 
 BLOCK = 1 << 12  # clients that are answered for at once,
 VALUES = 1 << 21  # and bits of theirs, over all repetitions and tasks
@@ -85,7 +87,7 @@ class Crowd(Sequence[Node]):
         """The clients with one row each that a task asks for a bit, and how many of them to answer for at once."""
         with suppress(WireError):
             task = question_of(raw).task
-            if task.problem.kind == "pairwise" and task.trust in (Trust.LOCAL, Trust.CLEAR):
+            if task.problem.kind == "pairwise" and task.trust in (*RANDOMIZED, Trust.CLEAR):
                 block = min(BLOCK, VALUES // (tasks * task.repetitions))
                 return self._with_one(task), max(1, 1 << block.bit_length() >> 1)
         return range(0), 1
@@ -124,4 +126,5 @@ class Crowd(Sequence[Node]):
         return written if written[first] == own else {}
 
     def _node(self, client: int, many: int = 1) -> Node:
-        return replace(self._one, source=self._source.part(client, len(self), many))
+        member = partial(simulated, self._one.seed or 0, client, len(self))
+        return replace(self._one, source=self._source.part(client, len(self), many), member=member)

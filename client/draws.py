@@ -189,3 +189,18 @@ def _read(address: Address, runs: list[tuple[int, int]]) -> Words:
         return found
     parts = spans(address, runs)
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype=np.uint64), *parts])
+
+
+def password() -> str:
+    """A word that nobody guesses, 256 bits of the system's in hexadecimal: it lets in whom the holder told it."""
+    return os.urandom(KEY_BYTES).hex()
+
+
+def session_secret() -> bytes:
+    """32 secret bytes, from which all keys of one session of secure aggregation are derived."""
+    return os.urandom(KEY_BYTES)
+
+
+def nonce() -> bytes:
+    """12 bytes that no other message under the same key has, but with a chance below 2^-32 for 2^32 of them."""
+    return os.urandom(12)

@@ -22,6 +22,7 @@ from client.policy import Policy
 from client.question import Question, question_of
 from client.record_payloads import AskedRecords
 from client.rows import Rows, answerable, check_groups, group_size
+from client.secure.membership import Membership, SessionRefused, TooFewMembers
 from client.shared_draws import shared_draws
 from client.sources import Facts, ProblemUnknown, RecordSource, Source
 from protocol.codec import encode_refusal, encode_reply, encode_report, identity
@@ -43,6 +44,8 @@ CODES: dict[type[Exception], Code] = {
     LevelExceeded: Code.EPSILON_ABOVE_CAP,
     BudgetExhausted: Code.BUDGET_EXHAUSTED,
     LedgerUnavailable: Code.LEDGER_UNAVAILABLE,
+    SessionRefused: Code.SESSION_REFUSED,
+    TooFewMembers: Code.TOO_FEW_MEMBERS,
 }
 _log = logging.getLogger("halftruth.client")
 
@@ -65,7 +68,8 @@ class Node:
 
     `entropy` is "os", or "addressed" with a `seed` where labels are synthetic or declared public: addressed coins
     protect nobody. Labels that are not synthetic need a ledger that outlives the process, and so do caps. Labels drawn
-    for a `study` are those of its sizes: a file bounds what a task can ask for, and what is drawn has no end.
+    for a `study` are those of its sizes: a file bounds what a task can ask for, and what is drawn has no end. Without a
+    `member` the node takes no part in sessions.
     Raises ValueError for parts that do not fit together.
     """
 
@@ -76,6 +80,7 @@ class Node:
     features: FeatureStore = field(repr=False)
     seed: int | None = field(default=None, repr=False)
     study: Study | None = field(default=None, repr=False)
+    member: Callable[[], Membership] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.entropy not in ENTROPY:
@@ -128,22 +133,29 @@ def answer(raw_task: bytes, node: Node) -> bytes:
     try:
         return _answer(question_of(raw_task), node)
     except Exception as error:  # its text could hold a label: it is neither sent nor logged
-        code = next((code for kind, code in CODES.items() if isinstance(error, kind)), Code.INTERNAL)
-        if isinstance(error, _Refused):
-            code = error.code
-        task_id, frame = identity(raw_task), traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{type(error).__name__} at {frame.filename}:{frame.lineno}"
-        level = logging.DEBUG if isinstance(error, NotMine) else logging.WARNING
-        _log.log(level, "refused task %s: %s (%s)", task_id.hex()[:12], code.name, place)
-        return encode_refusal(Refusal(task_id, code))
+        return refusal(raw_task, error)
+
+
+def refusal(raw: bytes, error: Exception) -> bytes:
+    """The refusal of what was asked, with the code of an error, whose text is neither sent nor logged."""
+    code = next((code for kind, code in CODES.items() if isinstance(error, kind)), Code.INTERNAL)
+    if isinstance(error, _Refused):
+        code = error.code
+    task_id, frame = identity(raw), traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{type(error).__name__} at {frame.filename}:{frame.lineno}"
+    level = logging.DEBUG if isinstance(error, NotMine) else logging.WARNING
+    _log.log(level, "refused task %s: %s (%s)", task_id.hex()[:12], code.name, place)
+    return encode_refusal(Refusal(task_id, code))
 
 
 def _answer(question: Question, node: Node) -> bytes:
+    if question.task.trust is Trust.DISTRIBUTED:  # by itself a vector has its own share of the noise only
+        raise TaskInvalid("expected a session around a task of the distributed model")
     found = decided(question, node)
 
     def write(parts: Sequence[Part]) -> bytes:
         answers = [(found.at(part), part.symbols) for part in parts]
-        return encode_reply([(encode_report(_report(question.id, *each, node.coins)), b"") for each in answers])
+        return encode_reply([(encode_report(report(question.id, *each, node.coins)), b"") for each in answers])
 
     return node.ledger.settle(found.charges, found.possible, node.policy, found.facts, found.draw, write)
 
@@ -222,7 +234,7 @@ def _charges(
     return [replace(charge, run=whose) for charge in charges]
 
 
-def _report(task_id: bytes, asked: Asked | AskedRecords, symbols: Symbols, coins: Coins) -> Report:
+def report(task_id: bytes, asked: Asked | AskedRecords, symbols: Symbols, coins: Coins) -> Report:
     """What the rows of one channel answer."""
     rows, choice = asked.rows, asked.choice
     return Report(

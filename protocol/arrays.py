@@ -10,6 +10,8 @@ from protocol import halftruth_pb2 as wire
 
 MOST_AXES = 4
 MOST_BYTES = 1 << 31
+MOST_BITS = 63  # of a residue
+PIECE = 1 << 14  # residues that are packed at once, a multiple of 8
 _CODES: dict[int, np.dtype[Any]] = {
     wire.DTYPE_U8: np.dtype("u1"),
     wire.DTYPE_I32: np.dtype("<i4"),
@@ -34,11 +36,49 @@ def encode_array(values: AnyArray, bits: bool = False) -> wire.Array:
     return wire.Array(dtype=code, shape=values.shape, data=data)  # type: ignore[arg-type]
 
 
+def encode_residues(values: NDArray[np.uint64], bits: int) -> wire.Array:
+    """An array of integers below 2^bits, packed. Raises ValueError for others."""
+    if values.dtype != np.uint64 or not 1 <= bits <= MOST_BITS or (values >> np.uint64(bits)).any():
+        raise ValueError(f"expected uint64 values below 2^{bits}, with 1 <= bits <= {MOST_BITS}, got others")
+    parts = [_packed(values.reshape(-1)[at : at + PIECE], bits) for at in range(0, values.size, PIECE)]
+    return wire.Array(dtype=wire.DTYPE_RESIDUE, shape=values.shape, data=b"".join(parts), bits=bits)
+
+
+def _packed(values: NDArray[np.uint64], bits: int) -> bytes:
+    every = np.unpackbits(values.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+    return np.packbits(every[:, :bits].reshape(-1), bitorder="little").tobytes()
+
+
+def _decode_residues(data: bytes, shape: tuple[int, ...], bits: int) -> NDArray[np.uint64]:
+    count = math.prod(shape)
+    if not 1 <= bits <= MOST_BITS or len(data) != -(-count * bits // 8):
+        raise ValueError(f"expected {count} values of 1 to {MOST_BITS} bits, got {bits} bits and {len(data)} bytes")
+    if count * bits % 8 and data[-1] >> count * bits % 8:
+        raise ValueError("expected zero padding bits")
+    step = PIECE * bits // 8
+    parts = [
+        _unpacked(data[at * step : (at + 1) * step], min(PIECE, count - at * PIECE), bits)
+        for at in range(-(-count // PIECE))
+    ]
+    return np.concatenate([np.zeros(0, dtype=np.uint64), *parts]).reshape(shape)
+
+
+def _unpacked(data: bytes, count: int, bits: int) -> NDArray[np.uint64]:
+    flags = np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=count * bits, bitorder="little")
+    whole = np.zeros((count, 64), dtype=np.uint8)
+    whole[:, :bits] = flags.reshape(count, bits)
+    return np.packbits(whole, axis=1, bitorder="little").view("<u8")[:, 0].astype(np.uint64)
+
+
 def decode_array(message: wire.Array) -> AnyArray:
     """Read an array; raises ValueError for a length, padding bit, NaN or inf that does not belong."""
     shape = tuple(message.shape)
     if len(shape) > MOST_AXES or math.prod(max(1, axis) for axis in shape) > MOST_BYTES:  # also beside an axis of 0
         raise ValueError(f"expected at most {MOST_AXES} axes and {MOST_BYTES} values, got shape {shape}")
+    if message.dtype == wire.DTYPE_RESIDUE:
+        return _decode_residues(message.data, shape, message.bits)
+    if message.bits:
+        raise ValueError(f"expected bits of residues only, got {message.bits} of another dtype")
     if message.dtype == wire.DTYPE_BIT:
         return _decode_bits(message.data, shape)
     if message.dtype not in _CODES:

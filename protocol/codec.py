@@ -202,9 +202,9 @@ def decode_report(raw: bytes) -> Report:
         )
 
 
-def encode_reply(reports: list[tuple[bytes, bytes]]) -> bytes:
-    """One message out of (report bytes, signature) pairs, one per channel used."""
-    message = wire.Reply()
+def encode_reply(reports: list[tuple[bytes, bytes]], statement: bytes = b"") -> bytes:
+    """One message out of (report bytes, signature) pairs, one per channel used; a session's input with a statement."""
+    message = wire.Reply(statement=statement)
     for raw, signature in reports:
         message.reports.add(report=raw, signature=signature)
     return message.SerializeToString(deterministic=True)
@@ -226,15 +226,26 @@ def sign_reply(raw: bytes, sign: Callable[[bytes], bytes]) -> bytes:
 
 def decode_reply(raw: bytes) -> list[Signed] | Refusal:
     """Read what a client sent for one task: reports, or a refusal; never both, never neither."""
+    found, statement = decode_input(raw)
+    if statement:
+        raise WireError("expected a reply without a statement, got one of a session")
+    return found
+
+
+def decode_input(raw: bytes) -> tuple[list[Signed] | Refusal, bytes]:
+    """Read a member's input in a session: a reply about all its tasks, and what it states; nothing where it refuses."""
     message = parse(wire.Reply(), raw, "reply")
     with refused("reply"):
+        if message.statement and message.HasField("refusal"):
+            raise ValueError("expected a refusal without a statement")
         if message.HasField("refusal") == bool(message.reports):
             raise ValueError("expected either reports or a refusal")
         if message.HasField("refusal"):
             if len(message.refusal.task) != DIGEST:
                 raise ValueError("expected a task id of 32 bytes")
-            return Refusal(message.refusal.task, Code(message.refusal.code))
-    return [Signed(decode_report(item.report), item.report, item.signature) for item in message.reports]
+            return Refusal(message.refusal.task, Code(message.refusal.code)), b""
+    reports = [Signed(decode_report(item.report), item.report, item.signature) for item in message.reports]
+    return reports, message.statement
 
 
 # Bundles

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 
 from protocol import halftruth_pb2 as wire
-from protocol.arrays import AnyArray, decode_array, encode_array
+from protocol.arrays import AnyArray, decode_array, encode_array, encode_residues
 from protocol.decimals import canonical, decimal
 from protocol.errors import WireError
 from protocol.messages import Kind, Mechanism, Payload, Runs
@@ -131,6 +131,11 @@ def encode_payload(payload: Payload) -> bytes:
     values, bits = payload.values, payload.kind is Kind.SYMBOLS and payload.outcomes == 2
     if values.dtype == np.uint8 and values.nbytes <= FEW_BYTES and payload.counts is None:
         return _few(payload.kind, values.tobytes(), values.shape, bits)
+    if payload.kind is Kind.RESIDUES:
+        packed = encode_residues(values.astype(np.uint64, copy=False), payload.bits)
+        return wire.Report(
+            payload=wire.Payload(kind=int(Kind.RESIDUES), values=packed)  # type: ignore[arg-type]
+        ).SerializeToString(deterministic=True)
     return _encode_payload(payload.kind, values, payload.counts, bits)
 
 
@@ -163,6 +168,8 @@ def decode_payload(message: wire.Payload) -> Payload:
     dtype, axes = expected[kind]
     if kind is Kind.SYMBOLS and message.values.dtype == wire.DTYPE_BIT:
         axes = max(axes, min(values.ndim, axes + 1))  # a set of choices a row: one bit a choice
+    if (message.values.dtype == wire.DTYPE_RESIDUE) != (kind is Kind.RESIDUES):
+        raise ValueError(f"expected packed integers exactly for RESIDUES, got kind {kind.name}")
     if values.dtype.str[1:] != dtype or values.ndim != axes:
         raise ValueError(f"expected {dtype} values of {axes} axes for {kind.name}, got {values.dtype} {values.shape}")
     if (counts is not None) != (kind is Kind.EXACT_SUMS):
@@ -172,4 +179,4 @@ def decode_payload(message: wire.Payload) -> Payload:
     outcomes = 0
     if kind is Kind.SYMBOLS:
         outcomes = 2 if message.values.dtype == wire.DTYPE_BIT else 256
-    return Payload(kind, values, counts, outcomes)  # type: ignore[arg-type]
+    return Payload(kind, values, counts, outcomes, message.values.bits)  # type: ignore[arg-type]

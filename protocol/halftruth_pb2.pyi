@@ -212,6 +212,8 @@ class _CodeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeW
     """a session that asks otherwise than it did, or whose members or list are not what they say"""
     CODE_TOO_FEW_MEMBERS: _Code.ValueType  # 14
     """fewer members, or rows of theirs, than a sum may be opened of"""
+    CODE_SHUFFLER_UNAVAILABLE: _Code.ValueType  # 15
+    """no shuffler that the node knows takes its answer"""
 
 class Code(_Code, metaclass=_CodeEnumTypeWrapper): ...
 
@@ -234,6 +236,8 @@ CODE_SESSION_REFUSED: Code.ValueType  # 13
 """a session that asks otherwise than it did, or whose members or list are not what they say"""
 CODE_TOO_FEW_MEMBERS: Code.ValueType  # 14
 """fewer members, or rows of theirs, than a sum may be opened of"""
+CODE_SHUFFLER_UNAVAILABLE: Code.ValueType  # 15
+"""no shuffler that the node knows takes its answer"""
 global___Code = Code
 
 @typing.final
@@ -621,6 +625,9 @@ class Reply(google.protobuf.message.Message):
 
     REPORTS_FIELD_NUMBER: builtins.int
     REFUSAL_FIELD_NUMBER: builtins.int
+    STATEMENT_FIELD_NUMBER: builtins.int
+    statement: builtins.bytes
+    """of a session's input only: of "halftruth joined v1\\n" + session + SHA-256 of the roster + who joined"""
     @property
     def reports(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___SignedReport]: ...
     @property
@@ -630,9 +637,10 @@ class Reply(google.protobuf.message.Message):
         *,
         reports: collections.abc.Iterable[global___SignedReport] | None = ...,
         refusal: global___Refusal | None = ...,
+        statement: builtins.bytes = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["refusal", b"refusal"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["refusal", b"refusal", "reports", b"reports"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["refusal", b"refusal", "reports", b"reports", "statement", b"statement"]) -> None: ...
 
 global___Reply = Reply
 
@@ -748,7 +756,6 @@ class Consent(google.protobuf.message.Message):
     SIGNATURE_FIELD_NUMBER: builtins.int
     member: builtins.int
     signature: builtins.bytes
-    """of "halftruth survivors v1\\n" + session + SHA-256 of the roster + the survivors' bytes"""
     def __init__(
         self,
         *,
@@ -760,7 +767,7 @@ class Consent(google.protobuf.message.Message):
 global___Consent = Consent
 
 @typing.final
-class Survivors(google.protobuf.message.Message):
+class Members(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     MEMBERS_FIELD_NUMBER: builtins.int
@@ -775,7 +782,7 @@ class Survivors(google.protobuf.message.Message):
     ) -> None: ...
     def ClearField(self, field_name: typing.Literal["members", b"members"]) -> None: ...
 
-global___Survivors = Survivors
+global___Members = Members
 
 @typing.final
 class SessionAsk(google.protobuf.message.Message):
@@ -790,7 +797,9 @@ class SessionAsk(google.protobuf.message.Message):
     ROSTER_FIELD_NUMBER: builtins.int
     TICKET_FIELD_NUMBER: builtins.int
     PARCELS_FIELD_NUMBER: builtins.int
+    JOINED_FIELD_NUMBER: builtins.int
     SURVIVORS_FIELD_NUMBER: builtins.int
+    STATEMENTS_FIELD_NUMBER: builtins.int
     CONSENTS_FIELD_NUMBER: builtins.int
     session: builtins.bytes
     stage: builtins.int
@@ -811,15 +820,23 @@ class SessionAsk(google.protobuf.message.Message):
 
     @property
     def parcels(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___Parcel]:
-        """3, 5: from its neighbours"""
+        """3, 5: from those whose shares it holds"""
 
     @property
-    def survivors(self) -> global___Survivors:
-        """4, 5"""
+    def joined(self) -> global___Members:
+        """3, 4, 5: who gave shares"""
+
+    @property
+    def survivors(self) -> global___Members:
+        """4, 5: whose masked input came"""
+
+    @property
+    def statements(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___Consent]:
+        """5: of survivors whose shares it holds, that they were told these `joined`"""
 
     @property
     def consents(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___Consent]:
-        """5"""
+        """5: of survivors, under this list of them"""
 
     def __init__(
         self,
@@ -831,11 +848,13 @@ class SessionAsk(google.protobuf.message.Message):
         roster: collections.abc.Iterable[global___Entry] | None = ...,
         ticket: builtins.bytes = ...,
         parcels: collections.abc.Iterable[global___Parcel] | None = ...,
-        survivors: global___Survivors | None = ...,
+        joined: global___Members | None = ...,
+        survivors: global___Members | None = ...,
+        statements: collections.abc.Iterable[global___Consent] | None = ...,
         consents: collections.abc.Iterable[global___Consent] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["agenda", b"agenda", "survivors", b"survivors"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["agenda", b"agenda", "consents", b"consents", "parcels", b"parcels", "roster", b"roster", "session", b"session", "stage", b"stage", "survivors", b"survivors", "tasks", b"tasks", "ticket", b"ticket"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["agenda", b"agenda", "joined", b"joined", "survivors", b"survivors"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["agenda", b"agenda", "consents", b"consents", "joined", b"joined", "parcels", b"parcels", "roster", b"roster", "session", b"session", "stage", b"stage", "statements", b"statements", "survivors", b"survivors", "tasks", b"tasks", "ticket", b"ticket"]) -> None: ...
 
 global___SessionAsk = SessionAsk
 
@@ -867,7 +886,7 @@ global___Reveal = Reveal
 
 @typing.final
 class SessionReply(google.protobuf.message.Message):
-    """What a member answers; to stage 3 a Reply, with a report for each task, whose payload is masked."""
+    """What a member answers; to stage 3 a Reply with its statement, and a report for each task, whose payload is masked."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -886,7 +905,7 @@ class SessionReply(google.protobuf.message.Message):
     commitment: builtins.bytes
     """2: SHA-256 of "halftruth self mask v1\\n" + session + the seed of its own mask"""
     signature: builtins.bytes
-    """4: its consent"""
+    """4: of "halftruth survivors v1\\n" + session + SHA-256 of the roster + both lists"""
     @property
     def entry(self) -> global___Entry:
         """1"""

@@ -24,10 +24,16 @@ from server.asked import Asked
 from server.claims import Claim, Fault, Gathered, check_apart, settled
 from server.collect_choices import check_choices
 from server.collect_records import check_records, payload_kind, table_of
+from server.collect_residues import check_residues, residue_sum
 from server.sent import MANY, Sent
 
 Order = NDArray[np.intp] | slice
-KINDS = {Trust.CLEAR: Kind.SYMBOLS, Trust.LOCAL: Kind.SYMBOLS, Trust.CENTRAL: Kind.EXACT_SUMS}
+KINDS = {
+    Trust.CLEAR: Kind.SYMBOLS,
+    Trust.LOCAL: Kind.SYMBOLS,
+    Trust.CENTRAL: Kind.EXACT_SUMS,
+    Trust.DISTRIBUTED: Kind.RESIDUES,
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,8 @@ class Collected:
     """The accepted reports of one task, merged.
 
     `rows` are the rows answered for, increasing. `symbols`: (repetitions, rows); `sums`: (repetitions, p), exact;
-    `values`: (repetitions, rows, d), what is said of records.
+    `values`: (repetitions, rows, d), what is said of records. `residues`: (repetitions, p), of the distributed model,
+    the sum modulo M; `sums` is then the opened one, with noise, as the integers next to 0.
     `ways` (rows,), where a menu offers several mechanisms: the place in it of the one that answered a row.
     `accepted` are the public ids of the reports that count, `senders` those who sent them; `rejected` says why others
     do not count, and `blamed` whose they are; `refusing` has who sent each code, as far as that is known. `coins` names
@@ -58,6 +65,7 @@ class Collected:
     heard_live: bool = False
     senders: frozenset[str] = frozenset()
     refusing: Mapping[Code, frozenset[str]] = field(default_factory=dict)
+    residues: NDArray[np.uint64] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -151,7 +159,9 @@ def _check(task: Task, asked: Asked, report: Report, rows: NDArray[np.int64] | N
         raise ValueError(f"mechanism {report.mechanism.name[:40]!r} with other parameters than were offered")
     expected, records = b"", task.problem.kind == "records"
     outcomes = 3 if task.ties is Ties.HALF else 2
-    if records:
+    if task.trust is Trust.DISTRIBUTED:
+        expected = b""
+    elif records:
         expected = table_of(task, report.mechanism)
     elif task.trust is Trust.LOCAL:
         offered = law(task, report.mechanism) if task.problem.kind == "pairwise" else choice_law(task, report.mechanism)
@@ -166,7 +176,9 @@ def _check(task: Task, asked: Asked, report: Report, rows: NDArray[np.int64] | N
         asked.check(rows)
     if report.groups is not None:
         raise ValueError("groups that were not asked for")
-    if records:
+    if task.trust is Trust.DISTRIBUTED:
+        check_residues(task, report)
+    elif records:
         check_records(task, report, rows)
     else:
         _check_payload(task, report, rows, outcomes)
@@ -206,10 +218,14 @@ def _merge(
     held = [rows for rows, _ in accepted]
     rows = held[0] if len(held) == 1 else np.concatenate([np.zeros(0, dtype=np.int64), *held])
     order = np.argsort(rows, kind="stable") if len(accepted) > 1 else slice(None)
-    symbols, sums, values = None, None, None
+    symbols, sums, values, residues = None, None, None, None
     reports = [report for _, report in accepted]
-    kind = payload_kind(task, task.menu[0]) if task.problem.kind == "records" else KINDS[task.trust]
-    if accepted and kind is Kind.ROWS:
+    kind = KINDS[task.trust]
+    if task.problem.kind == "records" and task.trust is not Trust.DISTRIBUTED:
+        kind = payload_kind(task, task.menu[0])
+    if accepted and kind is Kind.RESIDUES:
+        residues = residue_sum(task, reports)
+    elif accepted and kind is Kind.ROWS:
         values = _ordered(reports, order).astype(np.float64, copy=False)
     elif accepted and kind is Kind.SYMBOLS:
         symbols = _ordered(reports, order).astype(np.uint8, copy=False)
@@ -235,6 +251,7 @@ def _merge(
         ways=ways,
         live=Coins.OS in coins,
         values=values,
+        residues=residues,
         senders=frozenset(claim.sender for claim in single if claim.sender),
     )
 

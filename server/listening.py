@@ -9,6 +9,7 @@ from protocol.trust import Trust
 from server.collect import Collected, Mail, collect
 from server.evidence import Heard
 from server.outcome import asked_rows
+from server.secure.session import securely
 from server.task_checks import check_task
 
 # Carries tasks to every client and brings back replies; of bytes, and of one message a client for a whole cell.
@@ -108,12 +109,17 @@ def nobody(task: Task, collected: Collected) -> RoundFailed:
 
 
 def listen(tasks: list[Task], ask: Ask, check: Check = complete) -> dict[Task, Heard]:
-    """Ask everyone, and check what comes back; raises StudyError, before, for a task that is not worth asking."""
+    """Ask everyone, and check what comes back; raises StudyError, before, for a task that is not worth asking.
+
+    Tasks of the distributed model are asked after the others, in sessions: see `server.secure.session`.
+    """
     for task in tasks:
         check_task(task)
-    raws = [encode_task(task) for task in tasks]
+    plain = [task for task in tasks if task.trust is not Trust.DISTRIBUTED]
+    raws = [encode_task(task) for task in plain]
     ids = [identity(raw) for raw in raws]
     mail = Mail.open(ask(raws) if raws else [], ids)
-    answers = {task: Heard(task, name, collect(task, name, mail)) for task, name in zip(tasks, ids, strict=True)}
-    check(list(answers.values()), mail.unread)
+    answers = {task: Heard(task, name, collect(task, name, mail)) for task, name in zip(plain, ids, strict=True)}
+    answers |= securely([task for task in tasks if task.trust is Trust.DISTRIBUTED], ask)
+    check([answers[task] for task in tasks], mail.unread)
     return answers

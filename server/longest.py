@@ -7,6 +7,7 @@ from protocol.messages import Kind, Task
 from protocol.record_terms import width
 from server.collect import KINDS
 from server.collect_records import payload_kind
+from server.collect_residues import residue_width
 
 REPORT = 1024  # more bytes than a report has beside its mechanism, rows and values: ids, hashes, shapes, a signature
 RUN = 24  # and than a run of rows has
@@ -30,6 +31,8 @@ def _longest(task: Task, rows: int | None) -> int:
 
 def _shape(task: Task) -> tuple[bool, int]:
     """Whether a report holds one sum in place of a value for each row, and how many bytes one of both has at most."""
+    if KINDS[task.trust] is Kind.RESIDUES:
+        return True, 8 * residue_width(task)
     if task.problem.kind == "records":
         sums = any(payload_kind(task, item) is Kind.EXACT_SUMS for item in task.menu)
         return sums, 8 * width(task)

@@ -2,7 +2,7 @@
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 import numpy as np
@@ -32,6 +32,27 @@ class Sent(bytes):
         self = super().__new__(cls, b"" if fault else raw)
         self.sender, self.task, self.fault = sender, task, fault
         return self
+
+
+class Addressed(bytes):
+    """Something to ask that goes to some clients only: `to` are their names, as in `Sent.sender`."""
+
+    to: frozenset[str]
+
+    def __new__(cls, raw: bytes, to: Iterable[str]) -> Self:
+        """The bytes, and whom they are for."""
+        self = super().__new__(cls, raw)
+        self.to = frozenset(to)
+        return self
+
+
+def for_client(asked: Iterable[bytes], name: str) -> list[bytes]:
+    """What of a round a client is asked: what is for everybody, and what is for it.
+
+    >>> for_client([b"a", Addressed(b"b", ["client 1"])], "client 0")
+    [b'a']
+    """
+    return [raw for raw in asked if not isinstance(raw, Addressed) or name in raw.to]
 
 
 def stored(reply: bytes) -> bytes:

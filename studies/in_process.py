@@ -2,22 +2,28 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from client.crowd import Crowd
-from client.labeler import Node, answer
+from client.labeler import Node
 from client.ledger import MemoryLedger
 from client.policy import Policy
+from client.replies import reply
+from client.secure.membership import simulated
 from client.sources.synthetic import Synthetic, drawn
 from client.sources.synthetic_records import SyntheticRecords
+from protocol.codec import identity
+from protocol.secure.messages import of_session
 from protocol.store import FeatureStore
 from protocol.study import Cell, Study
 from server.curator import SimulatedCurator
 from server.evidence import Server
 from server.outcome import Outcome
 from server.rounds import play
+from server.sent import Sent, for_client
 
 
 @dataclass(frozen=True)
@@ -32,10 +38,20 @@ class InProcess:
         return list(self.replies(tasks))
 
     def replies(self, tasks: list[bytes]) -> Iterator[bytes]:
-        """The same, one reply after the other: whoever reads them need not hold those of a million clients."""
+        """The same, one reply after the other: whoever reads them need not hold those of a million clients.
+
+        What a session asks is answered under a client's name, `client 3`, and by those that it is for.
+        """
+        if any(of_session(raw) for raw in tasks):
+            return (
+                Sent(reply(raw, node), name, identity(raw))
+                for client, node in enumerate(self.nodes)
+                for name in [f"client {client}"]
+                for raw in for_client(tasks, name)
+            )
         if isinstance(self.nodes, Crowd):
             return self.nodes.replies(tasks)
-        return (answer(raw, node) for node in self.nodes for raw in tasks)
+        return (reply(raw, node) for node in self.nodes for raw in tasks)
 
 
 def in_process(study: Study, theta: NDArray[np.float64], clients: int) -> InProcess:
@@ -43,13 +59,14 @@ def in_process(study: Study, theta: NDArray[np.float64], clients: int) -> InProc
     features, policy, ledger = FeatureStore(study.seed), Policy.simulation(), MemoryLedger()
     first = drawn(study, theta, study.seed, features, (0, clients))
 
-    def node(source: Synthetic | SyntheticRecords) -> Node:
-        return Node(source, policy, ledger, entropy="addressed", features=features, seed=study.seed)
+    def node(source: Synthetic | SyntheticRecords, client: int) -> Node:
+        member = partial(simulated, study.seed, client, clients)
+        return Node(source, policy, ledger, entropy="addressed", features=features, seed=study.seed, member=member)
 
     if isinstance(first, Synthetic):
-        nodes: Sequence[Node] = Crowd(node(first), clients)
+        nodes: Sequence[Node] = Crowd(node(first, 0), clients)
     else:
-        nodes = tuple(node(first.part(client, clients)) for client in range(clients))
+        nodes = tuple(node(first.part(client, clients), client) for client in range(clients))
     return InProcess(nodes, Server(features, study.seed, SimulatedCurator(study.seed)))
 
 

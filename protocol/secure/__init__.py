@@ -1,0 +1,1 @@
+"""Secure aggregation: what is public of a session that opens sums, and nothing that was sent."""
