@@ -40,7 +40,8 @@ class Charge:
     `channel` is the table that a local answer goes through, None for clear and exact contributions. `place` names the
     study, n and block of repetitions. At the unit LABELER a local answer costs its share, so that a labeler's labels
     add up to the claim; an exact contribution costs each label and each labeler the claim, once. A `run` is paid for
-    whole, at the first of its rounds that is asked; `round` tells them apart.
+    whole, at the first of its rounds that is asked; `round` tells them apart. An `anew` one draws new answers in every
+    task, and remembers none: what a shuffled group hides, the same answer in another group would show.
     """
 
     task: bytes
@@ -54,6 +55,7 @@ class Charge:
     coins: Coins
     run: bytes | None = None
     round: int = 0
+    anew: bool = False
 
     @property
     def name(self) -> bytes:
@@ -126,7 +128,7 @@ class Account:
     def open(cls, connection: Connection, charge: Charge, facts: Facts) -> "Account":
         """Look all labels up, entering new ones. Raises ValueError where one label is asked for twice."""
         channel = None
-        if charge.channel is not None:
+        if charge.channel is not None and not charge.anew:
             channel = find_channel(connection, charge.channel.digest, int(charge.coins))
         used, owners = np.unique(facts.labelers, return_inverse=True)
         payers, labels = _Purses(len(used)), _Purses(len(facts.identities))
@@ -181,11 +183,13 @@ class Account:
         return len(ids), len(owners)
 
     def answer(self, connection: Connection, charge: Charge, draw: Draw) -> Symbols:
-        """All symbols, shape (1, rows): remembered ones, and fresh ones drawn now and kept."""
+        """All symbols, shape (1, rows): remembered ones, and fresh ones drawn now and kept, unless they are anew."""
         assert charge.channel is not None
         symbols = self.symbols.copy()
         if len(self.fresh):
             symbols[:, self.fresh] = draw(self.fresh)
+        if charge.anew:
+            return symbols
         order = self.fresh[np.argsort(self.labels.ids[self.fresh])]
         channel = channel_number(connection, charge.channel.digest, int(charge.coins))
         keep_answers(connection, channel, self.labels.ids[order].tolist(), symbols[0, order].tolist())

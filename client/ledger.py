@@ -1,7 +1,7 @@
 """What labels have spent and answered: charged and on disk before anything is released.
 
 A local answer is remembered by (label, channel, coins): asked again in whatever task, it is the same and costs nothing.
-Exact contributions are charged for every task. A task seen before gets its first reply again, byte for byte. Where a
+Exact contributions and shuffled answers are charged for every task, and the latter drawn anew. A task seen before gets its first reply again, byte for byte. Where a
 task offers several channels each labeler takes one, and is charged at its level. Rounds that share one claim are
 charged together, at the first; a round is answered once.
 """
@@ -91,7 +91,7 @@ class MemoryLedger:
         for way, places in ways:
             charge = charges[way]
             assert charge.channel is not None
-            self.totals.setdefault(charge.place + charge.channel.digest, charge)
+            self.totals.setdefault(charge.task if charge.anew else charge.place + charge.channel.digest, charge)
             parts.append(Part(way, places, draw(way, places, slice(None))))
         return write(parts)
 

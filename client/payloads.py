@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from client.account import Fresh
 from client.account import Symbols as Reports
-from client.choice import Choice, check_grid
+from client.choice import Choice, TaskInvalid, check_grid
 from client.draws import Draws
 from client.randomizer import as_range, randomize
 from client.sources import Source
@@ -20,7 +20,7 @@ from protocol.messages import Kind, Payload, Task, Ties
 from protocol.shaping import mapped
 from protocol.store import FeatureStore
 from protocol.terms import TIE
-from protocol.trust import Trust
+from protocol.trust import RANDOMIZED, Trust
 
 Symbols = NDArray[np.uint8]
 
@@ -62,11 +62,13 @@ class Asked:
 
         Raises TaskInvalid for a grid on which sums would round, and for ties that a clear task knows nothing of.
         """
-        if self.task.trust is Trust.LOCAL:
+        if self.task.trust in RANDOMIZED:
             assert isinstance(self.choice.channel, DiscreteChannel)
             return Payload(Kind.SYMBOLS, symbols.astype(np.uint8, copy=False), outcomes=self.choice.channel.outcomes)
         if self.task.trust is Trust.CENTRAL:
-            return self._exact_sums()
+            return self.exact_sums()
+        if self.task.trust is not Trust.CLEAR:
+            raise TaskInvalid("expected a task that clients answer one by one: sums under masks need a session")
         labels = [self._settled(repetition) for repetition in self._block()]
         return Payload(Kind.SYMBOLS, np.stack(labels), outcomes=3 if self.task.ties is Ties.HALF else 2)
 
@@ -78,7 +80,7 @@ class Asked:
         values = self.source.labels(self.task, repetition, self.rows).reveal()
         return settled(self.task, values, self.draws(repetition), self.rows)
 
-    def _exact_sums(self) -> Payload:
+    def exact_sums(self) -> Payload:
         """S' = sum of y_i v_i over rows, one group: (repetitions, 1, p). Exact, so a matrix product may sum it."""
         task, rows, radius = self.task, self.rows, self.choice.radius
         power = check_grid(task, radius)

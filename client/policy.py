@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from protocol import strict
-from protocol.arms import CENTRAL
+from protocol.arms import CENTRAL, DISTRIBUTED
 from protocol.choice_law import CHOICE_LOCAL
 from protocol.decimals import canonical, decimal
 from protocol.mechanisms import LOCAL
@@ -21,10 +21,12 @@ from protocol.trust import SIGHT, Trust
 
 MOST_ATTEMPTS = (1 << 32) - 1
 UNLIMITED = "unlimited"
+LOCAL_BOUND = "max_local"
 CAPS = ("label_cap", "labeler_cap", "delta_cap", "labeler_delta_cap")
 PICKS = ("highest", "lowest")
 FLAGS = ("ties_public", "central_rows")
-KEYS = ("trust", "mechanisms", "max_epsilon", "levels", "pick", *CAPS, "units", "max_attempt", "least_group", *FLAGS)
+BOUNDS = ("max_epsilon", LOCAL_BOUND)
+KEYS = ("trust", "mechanisms", *BOUNDS, "levels", "pick", *CAPS, "units", "max_attempt", "least_group", *FLAGS)
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,16 @@ class Policy:
     """A node's rules. The default answers randomised labels only; a clear or exact contribution must be written down.
 
     `mechanisms` None allows all that this program knows. `max_epsilon` bounds one task; beyond the default of 10 a
-    randomised label is flipped once in 22,000 times and hides little. `levels` bound it further for single labelers, by
-    name. Where a task offers several levels, a labeler gets the one to `pick` ("highest" or "lowest") of those within
+    randomised label is flipped once in 22,000 times and hides little. `max_local` bounds in the same way what a shuffled
+    report says to whoever learns whose it is: the claim of its task holds while nobody does. `levels` bound a task
+    further for single labelers, by name. Where a task offers several levels, a labeler gets the one to `pick` ("highest" or "lowest") of those within
     all bounds. Caps bound totals over all tasks, kept by the ledger: `label_cap` and `delta_cap` of one label,
     `labeler_cap` and `labeler_delta_cap` of one labeler, whose m labels of one task spend m epsilon, and a delta that
     grows as e^(m epsilon) unless the task protects labelers. None is no bound. Clear labels have no budget, so nothing
     bounds a trust in CLEAR. `ties_public` declares that it is no secret which labels are ties: then a task under a
     claim may leave them out. Trust in a curator is for exact sums, over `least_group` labels or more, of as many
-    labelers where the task protects those; `central_rows` lets it see each row's bounded value.
+    labelers where the task protects those; `central_rows` lets it see each row's bounded value. Trust in a shuffler is
+    for groups of at least so many.
 
     Raises ValueError for a bound that is not positive, for a `least_group` beside `central_rows`, and for levels beside
     a trust in CLEAR: clear labels are above every level, and refusing only those whose level it is would tell who has
@@ -60,9 +64,10 @@ class Policy:
     least_group: int = 1
     levels: tuple[tuple[str, Decimal], ...] = field(default=(), repr=False)
     pick: str = "highest"
+    max_local: Decimal | None = Decimal(10)
 
     def __post_init__(self) -> None:
-        for name in ("max_epsilon", *CAPS):
+        for name in (*BOUNDS, *CAPS):
             value = getattr(self, name)
             if value is not None and not (value.is_finite() and value > 0):
                 raise ValueError(f"expected {name} > 0 and finite, got {value}")
@@ -83,7 +88,8 @@ class Policy:
         """For a client without a node file: its labels are synthetic, so every trust model is allowed."""
         units = frozenset(Unit) - {Unit.LABELER}
         trusts = frozenset(SIGHT)
-        return cls(trusts=trusts, max_epsilon=None, max_attempt=MOST_ATTEMPTS, units=units, central_rows=True)
+        most = MOST_ATTEMPTS
+        return cls(trusts, max_epsilon=None, max_local=None, max_attempt=most, units=units, central_rows=True)
 
     @classmethod
     def parse(cls, content: Mapping[str, Any], place: str = "policy", also: Sequence[str] = ()) -> "Policy":
@@ -97,14 +103,12 @@ class Policy:
         Decimal('0.5')
         """
         top = strict.table(content, place, (*KEYS, *also), ("label_cap",))
-        bounds = {key: _bound(top[key], f"[{place}] {key}") for key in CAPS if key in top}
-        if "max_epsilon" in top:
-            bounds["max_epsilon"] = _bound(top["max_epsilon"], f"[{place}] max_epsilon")
+        bounds = {key: _bound(top[key], f"[{place}] {key}") for key in (*BOUNDS, *CAPS) if key in top}
         names = {
             key: frozenset(_names(top[key], f"[{place}] {key}", choices))
             for key, choices in (
                 ("trust", [trust.label for trust in SIGHT]),
-                ("mechanisms", [*LOCAL, *CHOICE_LOCAL, *CENTRAL, *NUMERIC, *VOTES, *RECORD_CENTRAL]),
+                ("mechanisms", [*LOCAL, *CHOICE_LOCAL, *CENTRAL, *DISTRIBUTED, *NUMERIC, *VOTES, *RECORD_CENTRAL]),
                 ("units", [unit.label for unit in Unit if unit is unit.replaced]),
             )
             if key in top
@@ -136,6 +140,16 @@ class Policy:
         menu = task.trust is Trust.LOCAL and len(task.menu) > 1  # of levels: `client.levels` says who may use which
         if self.max_epsilon is not None and task.epsilon is not None and task.epsilon > self.max_epsilon and not menu:
             return Code.EPSILON_ABOVE_CAP
+        return self._check_group(task) if task.trust is Trust.SHUFFLED else None
+
+    def _check_group(self, task: Task) -> Code | None:
+        """Why the groups of a shuffled task are not allowed: so few, or reports that say so much by themselves."""
+        for mechanism in task.menu:
+            group, local = mechanism.get("group"), mechanism.get("local")
+            if group is not None and group < self.least_group:
+                return Code.GROUP_TOO_SMALL
+            if local is not None and self.max_local is not None and local > self.max_local:
+                return Code.EPSILON_ABOVE_CAP
         return None
 
     def allows(self, mechanism: Mechanism) -> bool:

@@ -82,6 +82,7 @@ class Question:
             coins=coins,
             run=None,
             round=task.round,
+            anew=task.trust is Trust.SHUFFLED,
         )
 
 

@@ -26,6 +26,9 @@ MENU = "randomized-response-menu"
 RECORD = ("objective-perturbation-standard", "approximate-minimiser")
 RELEASED = "released"
 
+# Laws of integer noise that labelers add in shares under secure aggregation: see `protocol.noise`.
+DISTRIBUTED = ("skellam", "discrete-gaussian", "binomial")
+
 # What an arm's labels may go through, by trust and kind of problem; the first one is the default, but for central arms:
 # see `protocol.shaping:default_mechanism`.
 MECHANISMS: dict[tuple[Trust | None, str], tuple[str, ...]] = {
@@ -33,10 +36,14 @@ MECHANISMS: dict[tuple[Trust | None, str], tuple[str, ...]] = {
     (Trust.CLEAR, "pairwise"): ("none",),
     (Trust.LOCAL, "pairwise"): ("randomized-response", MENU),
     (Trust.CENTRAL, "pairwise"): (*CENTRAL, *RECORD),
+    (Trust.DISTRIBUTED, "pairwise"): DISTRIBUTED,
+    (Trust.SHUFFLED, "pairwise"): ("randomized-response",),
     (None, "choice"): ("none",),
     (Trust.CLEAR, "choice"): ("none",),
     (Trust.LOCAL, "choice"): ("subset-selection", "k-randomized-response", "random-pair"),
+    (Trust.SHUFFLED, "choice"): ("k-randomized-response",),
     (Trust.CENTRAL, "choice"): ("objective-perturbation-paper", "gaussian-statistic", "gaussian-statistic-clipped"),
+    (Trust.DISTRIBUTED, "choice"): DISTRIBUTED,
 }
 
 
@@ -61,6 +68,12 @@ ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.LOCAL, "rr-map"): Known(frozenset({"tau"})),
     (Trust.LOCAL, "naive"): Known(frozenset({"ridge", "tau"})),
     (Trust.CENTRAL, "mle"): Known(frozenset({"ridge", "tau", "radius", "norm"})),
+    (Trust.SHUFFLED, "rr-mle"): Known(frozenset({"honest"})),
+    (Trust.SHUFFLED, "rr-map"): Known(frozenset({"tau", "honest"})),
+    (Trust.SHUFFLED, "debiased"): Known(frozenset({"ridge", "tau", "honest"})),
+    (Trust.SHUFFLED, "one-step"): Known(frozenset({"honest"})),
+    (Trust.SHUFFLED, "naive"): Known(frozenset({"ridge", "tau", "honest"})),
+    (Trust.DISTRIBUTED, "mle"): Known(frozenset({"ridge", "tau", "radius", "honest"})),
     (Trust.CLEAR, "median-of-means"): Known(frozenset({"groups"})),
     (Trust.CLEAR, "objective-perturbation-sgd"): Known(frozenset({"step", "epsilon", "delta"})),
     (Trust.CENTRAL, RELEASED): Known(frozenset({"radius", "ridge", "constants"})),
@@ -76,6 +89,8 @@ UNPROVEN = frozenset({"objective-perturbation-sgd"})
 GROUPED = frozenset({"median-of-means", "trimmed-mean", "debiased-median-of-means", "debiased-trimmed-mean"})
 USUAL_GROUPS = 20
 MOST_GROUPS = 1 << 12
+# The share of rows that is counted on where noise comes in shares: these answer, and keep their noise to themselves.
+USUAL_HONEST = Decimal("0.9")
 
 
 # The same for the top one of K choices.
@@ -92,6 +107,11 @@ CHOICE_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.LOCAL, "naive"): Known(frozenset({"ridge"}), _TOP),
     (Trust.LOCAL, "literal"): Known(models=_TOP),
     (Trust.CENTRAL, "mle"): Known(frozenset({"ridge", "radius"}), _TOP),
+    (Trust.DISTRIBUTED, "mle"): Known(frozenset({"ridge", "radius", "honest"}), _TOP),
+    (Trust.SHUFFLED, "rr-mle"): Known(frozenset({"ridge", "honest"}), _TOP),
+    (Trust.SHUFFLED, "rr-map"): Known(frozenset({"tau", "honest"}), _TOP),
+    (Trust.SHUFFLED, "debiased"): Known(frozenset({"ridge", "honest"}), _TOP),
+    (Trust.SHUFFLED, "naive"): Known(frozenset({"ridge", "honest"}), _TOP),
 }
 
 
@@ -107,6 +127,10 @@ LINK_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.LOCAL, "rr-mle"): Known(models=_LINKED),
     (Trust.LOCAL, "rr-map"): Known(frozenset({"tau"}), _LINKED),
     (Trust.CENTRAL, "matching"): Known(frozenset({"ridge", "tau", "radius", "norm"}), _LINKED),
+    (Trust.DISTRIBUTED, "matching"): Known(frozenset({"ridge", "tau", "radius", "honest"}), _LINKED),
+    (Trust.SHUFFLED, "matching"): Known(frozenset({"ridge", "tau", "honest"}), _LINKED),
+    (Trust.SHUFFLED, "rr-mle"): Known(frozenset({"honest"}), _LINKED),
+    (Trust.SHUFFLED, "rr-map"): Known(frozenset({"tau", "honest"}), _LINKED),
 }
 
 
@@ -136,6 +160,7 @@ OPTIONS: dict[str, OptionRule] = {
     "delta": OptionRule(),
     "epsilon": OptionRule(),
     "groups": OptionRule(),
+    "honest": OptionRule(),
     "interval": OptionRule(frozenset({"wald", "bootstrap"}), number=False),
     "nominal": OptionRule(),
     "norm": OptionRule(frozenset({"projected", "unprojected"}), number=False),
@@ -147,6 +172,7 @@ OPTIONS: dict[str, OptionRule] = {
     "weights": OptionRule(frozenset({"precision", "equal"}), number=False),
 }
 CHOICE_OPTIONS: dict[str, OptionRule] = {
+    "honest": OptionRule(),
     "radius": OptionRule(),
     "ridge": OptionRule(zero=True),
     "step": OPTIONS["step"],
@@ -178,6 +204,9 @@ def conflict(estimator: str, options: Mapping[str, Option], ball: bool) -> str |
     groups, trim = options.get("groups", USUAL_GROUPS), options.get("trim", Decimal("0.25"))
     if not (isinstance(groups, int | Decimal) and groups == int(groups) and 3 <= groups <= MOST_GROUPS):
         return f"expected a whole number of groups from 3 to {MOST_GROUPS}"
+    honest = options.get("honest", Decimal(1))
+    if not (isinstance(honest, Decimal) and 0 < honest <= 1):
+        return "expected honest, a share of those who answer, above 0 and at most 1"
     if not (isinstance(trim, Decimal) and 0 < trim < Decimal("0.5")):
         return "expected trim between 0 and 0.5"
     return None

@@ -14,6 +14,7 @@ from protocol.mechanisms.randomized_response import k_randomized_response
 from protocol.mechanisms.subset_selection import SubsetChannel, subset_selection
 from protocol.messages import Mechanism, Task
 from protocol.problem import MOST_CHOICES
+from protocol.shuffled_terms import report_mechanism
 
 ONE, SUBSET, PAIR = "k-randomized-response", "subset-selection", "random-pair"
 CHOICE_LOCAL = (ONE, SUBSET, PAIR)
@@ -80,11 +81,11 @@ Channel = DiscreteChannel | ChoiceLaw
 
 
 def choice_law(task: Task, mechanism: Mechanism) -> ChoiceLaw:
-    """The law that the labels of a local task about choices go through; the same on both sides.
+    """The law that the labels of a local or shuffled task about choices go through; the same on both sides.
 
     Raises ValueError for a mechanism that is unknown, or has other parameters than epsilon.
     """
-    parameters = dict(mechanism.parameters)
+    parameters = dict(report_mechanism(task, mechanism).parameters)
     if set(parameters) != {"epsilon"}:
         raise ValueError(f"expected the parameter epsilon for {mechanism.name}, got {sorted(parameters)}")
     problem = task.problem

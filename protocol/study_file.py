@@ -26,6 +26,7 @@ from protocol.choice_features import unpacked
 from protocol.decimals import decimal, delta, epsilon
 from protocol.population import Population
 from protocol.problem import DRAWN, MODELS, MOST_CHOICES, RECORDS, Problem
+from protocol.questions import OWN_FEATURES
 from protocol.record_law import RecordLaw, parse_records
 from protocol.record_study import check_levels, check_moment, record_arm
 from protocol.shaping import default_mechanism
@@ -185,10 +186,17 @@ def _check_arms(study: Study) -> None:
     if menus and study.problem.model != "btl":
         raise StudyError(f'[problem] model: expected "btl" for {menus[0]}, got {study.problem.model!r}')
     trusts = {arm.trust for arm in study.arms if arm.mechanism != MENU}
-    if trusts & {Trust.LOCAL, Trust.CENTRAL} and not study.grid.epsilon:
+    if trusts & {Trust.LOCAL, Trust.CENTRAL, Trust.DISTRIBUTED, Trust.SHUFFLED} and not study.grid.epsilon:
         raise StudyError("[grid] expected the key 'epsilon': an arm makes a claim")
     if Trust.CENTRAL in trusts and not study.grid.delta:
         raise StudyError("[grid] expected the key 'delta': a central arm adds Gaussian noise")
+    if Trust.DISTRIBUTED in trusts and not study.grid.delta:
+        raise StudyError("[grid] expected the key 'delta': noise in shares keeps no claim without one")
+    if Trust.SHUFFLED in trusts:
+        if not study.grid.delta:
+            raise StudyError("[grid] expected the key 'delta': shuffled reports keep a claim but for a chance")
+        if study.problem.features in DRAWN:
+            raise StudyError(f"[problem] features: {OWN_FEATURES}")
     design = study.problem.design
     if design is not None and max(study.grid.n) > len(design):
         raise StudyError(f"[grid] n: expected at most the {len(design)} rows of the feature file, got {study.grid.n}")

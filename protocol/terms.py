@@ -9,6 +9,7 @@ from protocol.mechanisms import channel
 from protocol.mechanisms.randomized_response import k_randomized_response
 from protocol.messages import Mechanism, Task, Ties
 from protocol.privacy import Unit
+from protocol.shuffled_terms import report_mechanism
 from protocol.trust import Trust
 
 VALUES = 2  # a preference is one of two
@@ -36,7 +37,7 @@ def law(task: Task, mechanism: Mechanism) -> DiscreteChannel:
     Guarantee: the level is that of the mechanism alone; unit: one label; neighbours: replace one label, ties included.
     Raises ValueError for a mechanism that is unknown, or has more than two outcomes beside ties.
     """
-    return _law(mechanism, task.ties)
+    return _law(report_mechanism(task, mechanism), task.ties)
 
 
 def with_coin(two: DiscreteChannel) -> DiscreteChannel:
@@ -109,7 +110,10 @@ def claim_of(task: Task, mechanism: Mechanism) -> Decimal | None:
 
 
 def computed_level(task: Task, mechanism: Mechanism) -> Decimal:
-    """The level of a local task's claim, read off the table that its labels go through: times `cap` for a labeler."""
+    """The level of a report by itself, read off the table that its label goes through: times `cap` for a labeler.
+
+    That of a local task's claim; of a shuffled task it is above the claim, and what is left of it without the shuffler.
+    """
     asked = law(task, mechanism) if task.problem.kind == "pairwise" else choice_law(task, mechanism)
     level = asked.level
     return _EXACT.multiply(level, Decimal(task.cap)) if task.unit is Unit.LABELER else level

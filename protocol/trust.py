@@ -53,4 +53,16 @@ SIGHT: dict[Trust, Sight] = {
         server="an exact sum per client; the curator adds noise once",
         published="anything computed from the noisy sum",
     ),
+    Trust.DISTRIBUTED: Sight(
+        wire="a masked sum per client, with its shares of the noise",
+        server="one sum over all clients, with the noise that they added",
+        published="anything computed from the noisy sum",
+    ),
+    Trust.SHUFFLED: Sight(
+        wire="a sealed randomised label, to a shuffler",
+        server="how many labelers gave each randomised answer to a question, not who",
+        published="anything computed from these counts",
+    ),
 }
+# Under these each label is randomised by itself, and what is computed from reports costs nothing.
+RANDOMIZED = frozenset({Trust.LOCAL, Trust.SHUFFLED})

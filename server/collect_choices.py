@@ -6,12 +6,12 @@ from numpy.typing import NDArray
 from protocol.choice_features import row_sizes
 from protocol.choice_law import ONE, SUBSET, choice_law
 from protocol.messages import Report, Task
-from protocol.trust import Trust
+from protocol.trust import RANDOMIZED
 
 
 def check_choices(task: Task, report: Report, rows: NDArray[np.int64], outcomes: int) -> None:
     """Raise ValueError for symbols of another shape or width, beyond a row's choices, or sets of another size."""
-    values, local = report.payload.values, task.trust is Trust.LOCAL
+    values, local = report.payload.values, task.trust in RANDOMIZED
     sets = local and report.mechanism.name == SUBSET
     shape = (task.repetitions, len(rows), *([task.problem.choices] if sets else []))
     if values.shape != shape or (report.payload.outcomes == 2) != (outcomes == 2):

@@ -16,7 +16,7 @@ from protocol.messages import Task
 from protocol.problem import Problem
 from protocol.store import FeatureStore
 from protocol.terms import VALUES, law, only_mechanism, row_exponent
-from protocol.trust import Trust
+from protocol.trust import RANDOMIZED, Trust
 from server.collect import Collected
 from server.curator import Curator, SimulatedCurator
 from server.designs import Designs
@@ -67,7 +67,7 @@ def evidence(server: Server, heard: Heard, designs: Designs) -> Evidence:
     design = designs.get(exponent(task.n, row_bound(task.problem, None)), None, answered_rows(heard))
     assert collected.symbols is not None
     symbols = collected.symbols[designs.repetition - task.first_repetition]
-    local = task.trust is Trust.LOCAL
+    local = task.trust in RANDOMIZED
     contrast, flip, third = channel_of(law(task, only_mechanism(task))) if local else Channel(1.0, 0.0)
     # On the grid, halves included: exact, in whatever order a library adds.
     half_sum = product_over_rows(design.rows, wins(symbols)) - 0.5 * design.total

@@ -18,7 +18,7 @@ from protocol.numerics import fingerprint
 from protocol.privacy import Guarantee
 from protocol.problem import Problem
 from protocol.study import Study
-from protocol.trust import Trust
+from protocol.trust import RANDOMIZED, Trust
 from protocol.warned import warn
 from server.estimators.base import Estimate
 from server.evidence import Heard
@@ -93,9 +93,12 @@ def trivial(arm: Arm, n: int, repetition: int, problem: Problem) -> Outcome:
 
 
 def computed_level(heard: Heard) -> Decimal | None:
-    """The level read off the integer tables that a local task's clients executed, the largest; None without tables."""
+    """The level read off the integer tables that clients executed, the largest; None without tables.
+
+    Of a shuffled task that of one report, which is above its claim.
+    """
     task = heard.task
-    if task.trust is not Trust.LOCAL:
+    if task.trust not in RANDOMIZED:
         return None
     return max(terms.computed_level(task, task.menu[way]) for way in _used(heard))
 

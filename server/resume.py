@@ -9,7 +9,7 @@ from pathlib import Path
 from protocol.codec import encode_bundle, identity
 from protocol.counting import counted
 from protocol.study import Cell, Study
-from protocol.trust import Trust
+from protocol.trust import RANDOMIZED
 from server.evidence import Heard
 from server.journal import Journal
 from server.listening import Ask, Check, RoundFailed
@@ -86,7 +86,7 @@ class Resumed:
 def _may_be_kept(heard: Heard) -> bool:
     """Whether a task has an answer, else it is asked again, and not an exact one about somebody's labels."""
     collected = heard.collected
-    return bool(len(collected.rows)) and not (collected.heard_live and heard.task.trust is not Trust.LOCAL)
+    return bool(len(collected.rows)) and not (collected.heard_live and heard.task.trust not in RANDOMIZED)
 
 
 @dataclass(frozen=True)

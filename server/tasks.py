@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.arms import CENTRAL, GROUPED, MENU, RECORD, USUAL_GROUPS, Arm
+from protocol.arms import CENTRAL, GROUPED, MENU, RECORD, USUAL_GROUPS, USUAL_HONEST, Arm
 from protocol.choice_features import default_span
 from protocol.decimals import decimal
 from protocol.features import default_radius, row_bound
@@ -18,13 +18,15 @@ from protocol.grid import exponent
 from protocol.messages import Mechanism, Runs, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import DRAWN, Problem
-from protocol.shaping import SHAPED, shaping
+from protocol.shaping import SHAPED, default_mechanism, shaping
+from protocol.shuffled_terms import ALL, shuffled_mechanism
 from protocol.strict import StudyError
 from protocol.study import Cell, Study
 from protocol.terms import label_epsilon, row_exponent, share
 from protocol.trust import Trust
 from server.groups import row_groups
 from server.task_checks import check_claim
+from server.task_shares import in_shares
 
 Level = tuple[Decimal | None, Decimal | None]
 
@@ -151,18 +153,23 @@ def _mechanism(study: Study, cell: Cell, arm: Arm, level: Level) -> Mechanism:
     parameters = {"epsilon": epsilon}
     if delta is not None:
         parameters["delta"] = delta
-    if CENTRAL.get(arm.mechanism) or arm.mechanism in RECORD:
+    shaped = arm.mechanism
+    if arm.trust is Trust.DISTRIBUTED:
+        shaped, honest = default_mechanism(study.problem), arm.get("honest")
+        parameters["honest"] = honest if isinstance(honest, Decimal) else USUAL_HONEST
+    if arm.trust is Trust.DISTRIBUTED or CENTRAL.get(arm.mechanism) or arm.mechanism in RECORD:
         radius = arm.get("radius")
         parameters["radius"] = (
-            radius
-            if isinstance(radius, Decimal)
-            else decimal(usual_radius(study.problem, cell.n, arm.mechanism), "radius")
+            radius if isinstance(radius, Decimal) else decimal(usual_radius(study.problem, cell.n, shaped), "radius")
         )
     ridge = arm.get("ridge")
     if arm.mechanism in RECORD and isinstance(ridge, Decimal):
         parameters["ridge"] = ridge
     if arm.mechanism in RECORD and arm.get("constants") != "paper":
         parameters["tight"] = Decimal(1)
+    honest = arm.get("honest")
+    if arm.trust is Trust.SHUFFLED and isinstance(honest, Decimal):
+        parameters["honest"] = honest
     if arm.get("norm") == "unprojected":
         parameters["unprojected"] = Decimal(1)
     return Mechanism.of(arm.mechanism, **parameters)
@@ -186,10 +193,11 @@ def usual_radius(problem: Problem, n: int, mechanism: str) -> float:
 
 
 def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: Level) -> Task:
-    radius = mechanism.get("radius")
-    grid = None
+    radius, grid = mechanism.get("radius"), None
+    usual = default_mechanism(study.problem) if trust is Trust.DISTRIBUTED else mechanism.name
+    shaped = usual == SHAPED
     if trust is Trust.CENTRAL:
-        bound = row_bound(study.problem, None if radius is None else float(radius), mechanism.name == SHAPED)
+        bound = row_bound(study.problem, None if radius is None else float(radius), shaped)
         grid = exponent(cell.n, bound)
     task = Task(
         study=study.fingerprint,
@@ -203,11 +211,23 @@ def _task(study: Study, cell: Cell, trust: Trust, mechanism: Mechanism, level: L
         first_repetition=cell.first_repetition,
         repetitions=cell.repetitions,
         exponent=grid,
-        map=_map(study.problem, cell.n) if mechanism.name == SHAPED else None,
+        map=_map(study.problem, cell.n) if shaped else None,
     )
     if trust is Trust.CENTRAL:
         check_claim(task, mechanism)
+    if trust is Trust.DISTRIBUTED:
+        task = in_shares(task, mechanism)
+    if trust is Trust.SHUFFLED:
+        task = _in_groups(task, mechanism)
     return with_ties(task, _ties(study.problem, trust))
+
+
+def _in_groups(task: Task, mechanism: Mechanism) -> Task:
+    """The task with the level of one report, which follows from its smallest group. Raises StudyError."""
+    try:
+        return replace(task, menu=(shuffled_mechanism(task, mechanism.name, mechanism.get("honest") or ALL),))
+    except ValueError as error:
+        raise StudyError(f"shuffled task at n = {task.n}: {error}") from None
 
 
 @lru_cache(maxsize=16)

@@ -22,13 +22,14 @@ from protocol.study import Study, describe, with_options
 from protocol.study_file import parse, parse_problem
 from studies.choice_files import read_choices
 from studies.files import FEATURE_FILES, read_features
+from studies.panel import panel
 from studies.record_score import expect_scores
 from studies.truth import oracle_step, read_opinions, read_theta, record_mean
 
 _RUN = {"study", "problem", "population", "records", "grid", "arm"}
 # What tells a study for another command.
 _COMMANDS = {"attack": "attack", "liars": "attack", "bandit": "policy", "way": "real"}
-_OF_ARMS = frozenset({"nominal", "ridge", "tau", "groups", "trim", "radius", "step"})
+_OF_ARMS = frozenset({"nominal", "ridge", "tau", "groups", "honest", "trim", "radius", "step"})
 _OF_RECORDS = frozenset({"tail", "moment"} | {name for name, rule in RECORD_OPTIONS.items() if rule.number})
 NUMBERS = _OF_ARMS | _OF_RECORDS | {"bound", "theta", "scales", "epsilon", "delta", "levels", "shares"}
 
@@ -56,7 +57,7 @@ class Loaded:
 def load(path: Path, overrides: Sequence[str] = ()) -> Loaded:
     """Read a study file with `table.key=value` overrides (`arm.2.step=0.1` changes the second arm).
 
-    Features are "gaussian", "sphere", or a path relative to the study file to .npy, .npz (array `x`) or .csv with one
+    Features are "gaussian", "sphere", these or "items" with `questions` (see `studies.panel`), or a path relative to the study file to .npy, .npz (array `x`) or .csv with one
     difference x a row; values travel, paths do not. An arm's radius may be a table by features law. step = "oracle"
     becomes the smallest eigenvalue of E[sigma'(theta . x) x x^T] over a fixed draw.
 
@@ -90,7 +91,8 @@ def build(content: dict[str, Any], folder: Path) -> Loaded:
     if not isinstance(table, Mapping):
         raise StudyError("[problem] expected a table with kind, dimension, features and theta")
     public = {key: value for key, value in table.items() if key != "theta"}
-    return assemble({**content, "problem": public}, _problem(public, folder), table.get("theta"))
+    problem = panel(content) or _problem(public, folder)
+    return assemble({**content, "problem": public}, problem, table.get("theta"))
 
 
 def assemble(content: dict[str, Any], problem: Problem, value: Any) -> Loaded:

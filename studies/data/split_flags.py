@@ -4,9 +4,10 @@ import argparse
 
 from protocol.problem import MODELS, RECORDS
 from protocol.strict import StudyError
-from protocol.trust import SIGHT, Trust
+from protocol.trust import Trust
 from studies.federate.record_split import BOUNDS
 from studies.fit.claim import UNITS
+from studies.fit.request import WAYS
 from studies.holder_file import (
     COLUMN_FLAGS,
     FORMATS,
@@ -59,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="comparisons, rankings, or with --records numbers")
     parser.add_argument("--nodes", metavar="K", type=int, required=True, help="how many nodes")
     parser.add_argument("--out", metavar="DIR", required=True, help="a folder that is not there yet, or empty")
-    trusts = [trust.label for trust in SIGHT]
+    trusts = [trust.label for trust in WAYS]
     parser.add_argument("--trust", choices=trusts, default=Trust.LOCAL.label, help="what nodes answer (local)")
     units = [*UNITS, *RECORD_UNITS]
     parser.add_argument("--unit", choices=units, help="what a claim protects (label; of records record)")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from protocol.runconfig import DEADLINE, MOST_ATTEMPTS
 from protocol.strict import StudyError
-from protocol.trust import SIGHT, Trust
+from protocol.trust import Trust
 from studies.cli import add_mode_arguments, seconds
 from studies.fit import read_request
 from studies.fit.claim import TIES, UNITS
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.add_argument("server", metavar="SERVER", help="the server's folder of a split")
     _add_where_arguments(parser)
-    parser.add_argument("--trust", choices=[trust.label for trust in SIGHT], help="what nodes answer (as split)")
+    parser.add_argument("--trust", choices=[trust.label for trust in WAYS], help="what nodes answer (as split)")
     parser.add_argument("--epsilon", metavar="E", help="level for each unit; needed unless clear")
     parser.add_argument("--delta", metavar="D", help="slack of the central guarantee (1e-5)")
     parser.add_argument(

@@ -21,8 +21,9 @@ from protocol import strict
 from protocol.privacy import Unit
 from protocol.strict import StudyError
 from protocol.study import MOST
-from protocol.trust import SIGHT, Trust
+from protocol.trust import Trust
 from studies.federate.facts import Facts, Terms
+from studies.fit.request import WAYS
 from studies.terminal import printable
 
 FACTS, DESIGN, ROWS, GROUPS, TIES = "server.toml", "design.npy", "rows.npy", "groups.npy", "ties.npy"
@@ -108,7 +109,7 @@ def _read(folder: Path, content: dict[str, Any]) -> Facts:
     split = strict.table(content, "top level", ("split",), ("split",))["split"]
     top = strict.table(split, "split", (*keys, "ranking_as"), keys)
     terms = Terms(
-        trust=Trust.parse(strict.text(top["trust"], "[split] trust", [trust.label for trust in SIGHT])),
+        trust=Trust.parse(strict.text(top["trust"], "[split] trust", [trust.label for trust in WAYS])),
         unit=next(u for u in UNITS if u.label == strict.text(top["unit"], "[split] unit", [u.label for u in UNITS])),
         cap=strict.integer(top["cap"], "[split] cap", 0, MOST),
         ties_public=strict.boolean(top["ties_public"], "[split] ties_public"),

@@ -120,7 +120,7 @@ def _read(content: dict[str, Any]) -> RecordSplit:
     if not 1 <= facts.rows <= MOST:
         raise StudyError(f"[split] rows: expected 1 to {MOST} on all nodes, got {facts.rows}")
     return RecordSplit(
-        trust=Trust.parse(strict.text(head["trust"], "[split] trust", [trust.label for trust in SIGHT])),
+        trust=Trust.parse(strict.text(head["trust"], "[split] trust", [t.label for t in SIGHT if t is not Trust.SHUFFLED])),
         facts=facts,
         held=held,
         response=strict.text(told["response"], "[records] response") if "response" in told else None,

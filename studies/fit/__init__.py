@@ -7,7 +7,7 @@ from pathlib import Path
 
 from protocol.decimals import decimal, delta, epsilon
 from protocol.strict import StudyError
-from protocol.trust import SIGHT, Trust
+from protocol.trust import Trust
 from studies.fit.claim import HOLD_OUT, add_claim_arguments, read_estimator, read_ties, read_trust, read_unit
 from studies.fit.request import AUTO, CHOICE_MECHANISMS, CHOICE_WAYS, NONE, WAYS, Request
 from studies.holder_file import (
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
     parser.add_argument("file", metavar="FILE", help="comparisons: CSV, TSV, JSONL or Parquet, also as gz or zst")
-    trusts = [trust.label for trust in SIGHT]
+    trusts = [trust.label for trust in WAYS]
     parser.add_argument("--trust", choices=trusts, help="whom the labelers trust with their labels")
     parser.add_argument("--epsilon", metavar="E", help="level for each label, or each labeler; needed unless clear")
     parser.add_argument("--delta", metavar="D", help="slack of the central guarantee (1e-5)")

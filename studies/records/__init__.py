@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class, parser.epilog = argparse.RawDescriptionHelpFormatter, EXAMPLES
     parser.add_argument("file", metavar="FILE", help="records: CSV, TSV, JSONL or Parquet, also as gz or zst")
     parser.add_argument("--model", choices=MODELS, default=MODELS[0], help="what is estimated (mean)")
-    trusts = [trust.label for trust in SIGHT]
+    trusts = [trust.label for trust in SIGHT if trust is not Trust.SHUFFLED]
     parser.add_argument("--trust", choices=trusts, required=True, help="whom the holders trust with their records")
     parser.add_argument("--epsilon", metavar="E", help="level for each record, or each holder; needed unless clear")
     parser.add_argument("--delta", metavar="D", help="slack of a guarantee by Gaussian noise (1e-5)")
