@@ -7,17 +7,19 @@ from decimal import Decimal
 import numpy as np
 
 from client.policy import Policy
-from protocol.arms import CENTRAL, MECHANISMS, RECORD
+from protocol.arms import CENTRAL, DISTRIBUTED, MECHANISMS, RECORD
 from protocol.choice_law import CHOICE_LOCAL, Channel, choice_law
 from protocol.decimals import delta, epsilon
 from protocol.features import row_bound
 from protocol.grid import exponent
 from protocol.mechanisms import LOCAL
 from protocol.messages import Mechanism, Task, Ties
+from protocol.noise.terms import terms_of
 from protocol.numeric.channel import NumericChannel
 from protocol.privacy import Unit
 from protocol.record_terms import Bounded
 from protocol.shaping import LARGEST_ENTRY, SHAPED
+from protocol.shuffled_terms import check_shuffled
 from protocol.terms import VALUES, label_epsilon, law, row_exponent
 from protocol.trust import SIGHT, Trust
 
@@ -47,10 +49,15 @@ class Choice:
 def understand(task: Task) -> None:
     """Raise TaskInvalid for a task with a part that nothing here acts on: ignoring it could break a claim."""
     of_records = (task.theta, task.centre, task.coordinates)
-    if task.round or any(part is not None for part in of_records) or task.cohort or task.modulus:
-        raise TaskInvalid("expected one round without theta, centre, coordinates, cohort and modulus")
+    modulus = bool(task.modulus) is not (task.trust is Trust.DISTRIBUTED)
+    if task.round or any(part is not None for part in of_records) or task.cohort or modulus:
+        raise TaskInvalid(
+            "expected one round without theta, centre, coordinates and cohort, and a modulus where sums are masked"
+        )
     if task.trust not in SIGHT:
         raise TaskInvalid(f"expected a trust model of today, got {task.trust}")
+    if task.trust is Trust.DISTRIBUTED and task.ties not in (Ties.NONE, Ties.COIN):
+        raise TaskInvalid("expected ties to be coins where sums are masked")
     if task.ties is Ties.HALF and task.trust is Trust.LOCAL:
         raise TaskInvalid("expected ties of a local task to be coins, or randomised: half a win has no channel")
     if task.ties is Ties.RANDOMIZED and task.trust is not Trust.LOCAL:
@@ -60,10 +67,11 @@ def understand(task: Task) -> None:
     ):
         raise TaskInvalid("expected no ties among top choices, and plain sums of them protected for a label")
     _understand_unit(task)
-    claims, failing = task.trust is not Trust.CLEAR, task.trust is Trust.CENTRAL
+    claims, sums = task.trust is not Trust.CLEAR, task.trust in (Trust.CENTRAL, Trust.DISTRIBUTED)
+    failing = task.trust in (Trust.CENTRAL, Trust.DISTRIBUTED, Trust.SHUFFLED)
     if (task.epsilon is not None) != claims or (task.delta is not None) != failing:
-        raise TaskInvalid("expected epsilon exactly under a claim, and delta exactly in the central model")
-    if failing and task.exponent is None:
+        raise TaskInvalid("expected epsilon exactly under a claim, and delta exactly where noise or a crowd hides it")
+    if sums and task.exponent is None:
         raise TaskInvalid("expected the exponent of the grid of exact sums")
     _understand_map(task)
     if task.rows is not None and _last(task) >= task.n:
@@ -107,6 +115,8 @@ def _understand_unit(task: Task) -> None:
         raise TaskInvalid("expected the unit record exactly for mechanisms that protect records")
     if task.unit is Unit.RECORD and (task.trust is not Trust.CENTRAL or task.problem.kind != "pairwise"):
         raise TaskInvalid("expected records of pairs to be protected by a curator")
+    if task.trust is Trust.SHUFFLED and (task.unit is not Unit.LABEL or task.ties not in (Ties.NONE, Ties.COIN)):
+        raise TaskInvalid("expected shuffled reports to protect a label each, a tie by a coin")
     if labelers and task.trust is Trust.CLEAR:
         raise TaskInvalid(f"expected the unit label, or labeler under a claim, got {task.unit}")
     if bool(task.cap) != labelers or (task.groups is not None) != (labelers and task.trust is Trust.CENTRAL):
@@ -128,11 +138,16 @@ def _understand_menu(task: Task) -> None:
 
 def _understand_map(task: Task) -> None:
     """A map of rows goes with shaped noise, and only with it: then every mechanism of the menu asks for it."""
-    if {item.name == SHAPED for item in task.menu} != {task.map is not None}:
+    masked = task.trust is Trust.DISTRIBUTED  # there noise may be shaped in any law
+    if not masked and {item.name == SHAPED for item in task.menu} != {task.map is not None}:
         raise TaskInvalid("expected a map exactly where noise is shaped")
     if task.map is None:
         return
-    if task.trust is not Trust.CENTRAL or task.problem.kind != "pairwise" or np.abs(task.map).max() > LARGEST_ENTRY:
+    if (
+        task.trust not in (Trust.CENTRAL, Trust.DISTRIBUTED)
+        or task.problem.kind != "pairwise"
+        or np.abs(task.map).max() > LARGEST_ENTRY
+    ):
         raise TaskInvalid("expected a map of moderate size for exact sums about pairs")
 
 
@@ -140,6 +155,10 @@ def _executable(task: Task, item: Mechanism) -> Choice | None:
     """How this client executes a mechanism of the menu; None where it does not know it."""
     if task.trust is Trust.CLEAR:
         return Choice(item) if item == NONE else None
+    if task.trust is Trust.SHUFFLED:
+        return _shuffled(task, item)
+    if task.trust is Trust.DISTRIBUTED:
+        return _in_shares(task, item)
     if task.trust is Trust.LOCAL:
         pairs = task.problem.kind == "pairwise"
         if item.name not in (LOCAL if pairs else CHOICE_LOCAL) or item.get("outcomes") not in (None, VALUES):
@@ -161,6 +180,31 @@ def _executable(task: Task, item: Mechanism) -> Choice | None:
     if item.get("delta") != task.delta or (radius is not None and radius <= 0):
         raise TaskInvalid("expected the delta of the task, and a radius > 0")
     return Choice(item, radius=None if radius is None else float(radius))
+
+
+def _in_shares(task: Task, item: Mechanism) -> Choice | None:
+    """Noise in shares: only where that of the rows that the task counts on keeps its claim."""
+    if item.name not in DISTRIBUTED:
+        return None
+    try:
+        return Choice(item, radius=terms_of(task, item).radius)
+    except ValueError as error:
+        raise TaskInvalid(f"expected parameters of {item.name}: {error}") from None
+
+
+def _shuffled(task: Task, item: Mechanism) -> Choice | None:
+    """Randomised response whose level is that of one report: only where its group keeps the task's claim."""
+    if item.name not in MECHANISMS[Trust.SHUFFLED, task.problem.kind]:
+        return None
+    try:
+        check_shuffled(task, item)
+        channel: Channel = law(task, item) if task.problem.kind == "pairwise" else choice_law(task, item)
+    except ValueError as error:
+        raise TaskInvalid(f"expected parameters of {item.name}: {error}") from None
+    local = item.get("local")
+    if local is None or channel.level > local:
+        raise TaskInvalid("expected a table within its level")
+    return Choice(item, channel=channel)
 
 
 def _valid(read: Callable[[Decimal], Decimal], value: Decimal | None) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from protocol.arms import RELEASED, Arm
 from protocol.privacy import Unit
 from protocol.problem import Problem
+from protocol.trust import Trust
 from server.choice_designs import ChoiceDesigns
 from server.choice_evidence import choice_evidence
 from server.designs import Designs
@@ -14,6 +15,7 @@ from server.estimators import choice_minimiser as minimiser
 from server.estimators import choice_randomized as randomized
 from server.estimators.base import Estimate, Options
 from server.estimators.choice_base import ChoiceWorkspace
+from server.estimators.deferred import SummedChoices
 from server.estimators.links import LINK_ESTIMATORS
 from server.estimators.side_by_side import together
 from server.estimators.workspace import Reports
@@ -21,6 +23,7 @@ from server.evidence import Heard, Server
 from server.link_evidence import link_evidence
 from server.mixed_evidence import reports
 from server.private_estimate import Released, released, released_estimate
+from server.summed_evidence import summed_choices
 
 CHOICE_ESTIMATORS: dict[str, Callable[[ChoiceWorkspace, Options], Estimate]] = {
     "mle": minimiser.mle,
@@ -39,6 +42,12 @@ def _seen(server: Server, heard: Heard, designs: Designs) -> Reports | Released:
     if heard.task.unit is Unit.RECORD:
         return released_estimate(server, heard, designs)
     return reports(server, heard, designs)
+
+
+def _seen_choices(server: Server, heard: Heard, designs: ChoiceDesigns) -> ChoiceWorkspace:
+    if heard.task.trust is Trust.DISTRIBUTED:
+        return SummedChoices(summed_choices(heard, designs))
+    return ChoiceWorkspace(choice_evidence(server, heard, designs))
 
 
 class Asked(NamedTuple):
@@ -82,7 +91,7 @@ KINDS = {
     ),
     "choice": Kind(
         designs=lambda server, problem, n, repetition: ChoiceDesigns(server.features, problem, n, repetition),
-        seen=lambda server, heard, designs: ChoiceWorkspace(choice_evidence(server, heard, designs)),
+        seen=_seen_choices,
         estimators=CHOICE_ESTIMATORS,
     ),
 }

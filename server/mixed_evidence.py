@@ -8,10 +8,13 @@ from protocol.coins import Address, Stream
 from protocol.features import row_bound
 from protocol.grid import exponent
 from protocol.terms import law
+from protocol.trust import Trust
 from server.designs import Designs
+from server.estimators.deferred import SummedWorkspace
 from server.estimators.mixed import Mixed, MixedEvidence
 from server.estimators.workspace import Reports, Workspace
 from server.evidence import Heard, Server, answered_rows, channel_of, evidence
+from server.summed_evidence import summed_evidence
 
 
 def reports(server: Server, heard: Heard, designs: Designs) -> Reports:
@@ -20,6 +23,8 @@ def reports(server: Server, heard: Heard, designs: Designs) -> Reports:
     used = [] if collected.ways is None else np.unique(collected.ways).tolist()
     if len(used) == 1:
         heard = replace(heard, task=replace(task, menu=(task.menu[used[0]],)))
+    if task.trust is Trust.DISTRIBUTED:
+        return SummedWorkspace(summed_evidence(heard, designs))
     if len(used) < 2:
         return Workspace(evidence(server, heard, designs))
     assert collected.symbols is not None and collected.ways is not None

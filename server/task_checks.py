@@ -6,10 +6,12 @@ import numpy as np
 
 from protocol.arms import RECORD
 from protocol.messages import Mechanism, Task, Ties
+from protocol.noise.terms import terms_of
 from protocol.privacy import Unit
 from protocol.problem import DRAWN
 from protocol.record_terms import LINF, SUMS, UNITS, Bounded, check_added, width
 from protocol.shaping import SHAPED
+from protocol.shuffled_terms import check_shuffled
 from protocol.strict import StudyError
 from protocol.terms import only_mechanism
 from protocol.threshold_grid import ThresholdGrid
@@ -37,6 +39,10 @@ def check_task(task: Task) -> None:
         if task.trust is Trust.LOCAL and task.problem.kind == "pairwise":
             return  # every report names its mechanism
         mechanism = only_mechanism(task)
+        if task.trust is Trust.SHUFFLED:
+            check_shuffled(task, mechanism)
+        if task.trust is Trust.DISTRIBUTED:
+            terms_of(task, mechanism)
         if task.trust is Trust.CENTRAL:
             check_claim(task, mechanism)
             _check_unit(task, mechanism)

@@ -27,7 +27,8 @@ class Evidence:
     contrast = 1 - 3 q and flip = 3 q / 2, since a report's y has the mean flip + contrast E[y]; features: the same
     rows arranged for the kernels, where they are at hand; group_sums (G, p): half_sum by groups of consecutive rows,
     where a curator released them; coins: where a bootstrap finds its own; noise_factor (p, p):
-    F, where the curator's noise has the covariance noise_stddev^2 F F^T; None: F = I.
+    F, where the curator's noise has the covariance noise_stddev^2 F F^T; None: F = I; summed (n, p): the rows that
+    half_sum is a sum of, where these were rounded to a coarser grid than `rows`; None: `rows`.
     Raises ValueError for a wrong shape or dtype, a value that is not finite, or a channel that is none.
     """
 
@@ -43,6 +44,7 @@ class Evidence:
     group_sums: NDArray[np.float64] | None = field(default=None, repr=False)
     noise_factor: NDArray[np.float64] | None = field(default=None, repr=False)
     third: float = 0.0
+    summed: NDArray[np.float64] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.rows.ndim != 2 or 0 in self.rows.shape:
@@ -70,6 +72,8 @@ class Evidence:
             raise ValueError(f"expected a finite noise_stddev >= 0, got {self.noise_stddev}")
         if self.noise_factor is not None:
             _check_array("noise_factor", self.noise_factor, np.float64, (p, p))
+        if self.summed is not None:
+            _check_array("summed", self.summed, np.float64, (n, p))
         if self.features is not None and self.features.shape != (n, p):
             raise ValueError(f"expected features of shape {(n, p)}, got {self.features.shape}")
 

@@ -79,7 +79,8 @@ class ChoiceEvidence:
     """What the server holds about top choices in one repetition of one task, in reduced coordinates.
 
     marks (n, K), twice the g_k of `server.choice_view`, None in the central model; view: the law that the server asked
-    for; total (p,): the curator's noisy sum of v_{i, y_i}, None elsewhere; noise_stddev: of each coordinate of it.
+    for; total (p,): the curator's noisy sum of v_{i, y_i}, None elsewhere; noise_stddev: of each coordinate of it;
+    summed (n, K, p): the blocks that it is a sum of, where these were rounded to a coarser grid than the features'.
     Raises ValueError for parts that do not fit.
     """
 
@@ -88,6 +89,7 @@ class ChoiceEvidence:
     marks: Marks | None = field(default=None, repr=False)
     total: NDArray[np.float64] | None = field(default=None, repr=False)
     noise_stddev: float = 0.0
+    summed: NDArray[np.float64] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if (self.marks is None) == (self.total is None):
@@ -100,6 +102,8 @@ class ChoiceEvidence:
                 raise ValueError("expected labels without clipping weights, got weights: they belong to a central sum")
         if self.total is not None and not (self.total.shape == (self.features.dimension,)):
             raise ValueError(f"expected a sum of shape ({self.features.dimension},), got {self.total.shape}")
+        if self.summed is not None and self.summed.shape != self.features.blocks.shape:
+            raise ValueError(f"expected summed blocks of the features' shape, got {self.summed.shape}")
         if not 0.0 <= self.noise_stddev < math.inf:
             raise ValueError(f"expected a finite noise_stddev >= 0, got {self.noise_stddev}")
 

@@ -116,11 +116,15 @@ class Reports(ABC):
         With a start of the caller's the last digits are those of that start, and are kept for nobody else.
         """
         if start is not None:
-            return logistic_minimum(self.features, self.mean(contrast), bound, ridge, start)
+            return self.of_mean(self.mean(contrast), bound, ridge, start)
         key = (contrast, bound, ridge)
         if key not in self._minima:
-            self._minima[key] = logistic_minimum(self.features, self.mean(contrast), bound, ridge)
+            self._minima[key] = self.of_mean(self.mean(contrast), bound, ridge)
         return self._minima[key]
+
+    def of_mean(self, mean: Array, bound: float, ridge: float, start: Array | None = None) -> Minimum:
+        """argmin A(u) - mean . u + ridge ||u||^2 / 2 over ||u|| <= bound."""
+        return logistic_minimum(self.features, mean, bound, ridge, start)
 
     def rough_minimum(self, contrast: float, bound: float, ridge: float) -> Array:
         """The same minimiser with A averaged over a sample of the rows, where these are many: a cheap start."""

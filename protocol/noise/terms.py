@@ -1,0 +1,138 @@
+"""The terms of a task whose noise comes in shares: grid, modulus and variance, alike for client and server."""
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from protocol.arms import DISTRIBUTED
+from protocol.features import row_bound
+from protocol.gaussian import analytic_noise_multiplier
+from protocol.messages import Mechanism, Task
+from protocol.noise.accounting import Shares, keeps, least_variance
+from protocol.privacy import Unit
+from protocol.problem import Problem
+from protocol.terms import row_exponent
+from protocol.trust import Trust
+
+FINE = 13  # the noise of a whole sum is 2^13 to 2^14 grid units: next to it, rounding rows to the grid is nothing
+WRAPPED = 2.0**-80  # the chance that a coordinate of a sum, with all of its noise, leaves the window that it is read in
+MOST_MODULUS = 1 << 62
+_ROUNDED = Fraction(1, 1 << 30)  # relative: more than lengths and weights of rows are off by
+_NAMES = {"delta", "epsilon", "honest", "radius", "variance"}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What one row adds, and what is promised: rows are clipped at `radius`, and no label moves a sum farther than the
+    root of `sensitivity_squared`, in grid units.
+    """
+
+    shares: Shares
+    radius: float
+    sensitivity_squared: int
+    largest: int
+    modulus: int
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a task for sums with noise in shares is made of: its only mechanism, its grid, and its modulus."""
+
+    mechanism: Mechanism
+    exponent: int
+    modulus: int
+
+
+def asked(
+    problem: Problem, n: int, law: str, level: tuple[Decimal, Decimal], radius: Decimal, honest: int, shaped: bool
+) -> Asked:
+    """The terms of a task at (epsilon, delta), where `honest` of its n rows are there and keep their shares to
+    themselves.
+
+    The grid has the noise of 2^`FINE` units or more, so rows of a ball have as many, over the noise multiplier.
+
+    Guarantee: `protocol.noise.accounting:keeps` for the task's sensitivity.
+    Raises ValueError for a claim that the law cannot keep, and for numbers out of range.
+    """
+    if not 1 <= honest <= n:
+        raise ValueError(f"expected 1..{n} honest rows, got {honest}")
+    epsilon, delta = level
+    noise = float(radius) * analytic_noise_multiplier(epsilon, delta)
+    if not (math.isfinite(noise) and noise > 0):
+        raise ValueError(f"expected a radius > 0 of moderate size, got {radius}")
+    exponent = math.frexp(noise)[1] - 1 - FINE
+    squared = sensitivity_squared(problem, radius, exponent)
+    variance = least_variance(law, epsilon, delta, squared, problem.reduced_dimension, honest)
+    parameters = {"honest": Decimal(honest), "variance": _decimal(variance), "radius": radius}
+    mechanism = Mechanism.of(law, epsilon=epsilon, delta=delta, **parameters)
+    rows = _largest(problem, float(radius), shaped, exponent)
+    return Asked(mechanism, exponent, least_modulus(n, rows, Fraction(n, honest) * variance, problem.reduced_dimension))
+
+
+def terms_of(task: Task, mechanism: Mechanism) -> Terms:
+    """The terms of a task under secure aggregation, checked: whoever answers relies on nobody to say that they hold.
+
+    Guarantee: the task's (epsilon, delta) for one label, from whatever is made of the sum of all answers modulo any
+    number, where `honest` rows or more answer whose shares of the noise nobody else knows: `keeps` holds. Unit: one
+    label; neighbours: replace one label.
+    Raises ValueError for a mechanism that is none, parameters that are missing or out of range, a grid or modulus that
+    does not fit, or a claim that the variance does not keep.
+    """
+    if task.trust is not Trust.DISTRIBUTED or mechanism.name not in DISTRIBUTED:
+        raise ValueError(f"expected noise in shares out of {DISTRIBUTED}, got {mechanism.name[:40]!r}")
+    values = dict(mechanism.parameters)
+    if set(values) != _NAMES or values["delta"] != task.delta or values["epsilon"] != task.epsilon:
+        raise ValueError(f"expected the parameters {sorted(_NAMES)}, and the task's level, got {sorted(values)}")
+    if task.epsilon is None or task.delta is None or task.unit is not Unit.LABEL or task.cap or task.groups is not None:
+        raise ValueError("expected a claim for a label, without cap and groups")
+    honest, radius, exponent = values["honest"], values["radius"], row_exponent(task)
+    if honest != int(honest) or not 1 <= honest <= task.n or not radius > 0:
+        raise ValueError(f"expected 1..{task.n} honest rows and a radius > 0, got {honest} and {radius}")
+    shares = Shares(mechanism.name, Fraction(values["variance"]), int(honest), task.problem.reduced_dimension)
+    squared = sensitivity_squared(task.problem, radius, exponent)
+    if not keeps(shares, task.epsilon, task.delta, squared):
+        raise ValueError(
+            f"expected a variance that keeps ({task.epsilon}, {task.delta}) at a sensitivity of "
+            f"{math.sqrt(squared):.6g} grid units, got {shares.variance}"
+        )
+    largest = _largest(task.problem, float(radius), task.map is not None, exponent)
+    if not 2 <= task.modulus <= MOST_MODULUS or task.modulus & (task.modulus - 1):
+        raise ValueError(f"expected a modulus that is a power of two up to 2^62, got {task.modulus}")
+    return Terms(shares, float(radius), squared, largest, task.modulus)
+
+
+def sensitivity_squared(problem: Problem, radius: Decimal, exponent: int) -> int:
+    """How far one label moves a sum of rows clipped at `radius` and truncated to the grid, squared, in grid units.
+
+    Truncation makes no row longer. Of choices it moves each coordinate of a difference by less than 1.
+    """
+    length = Fraction(radius) * (1 + _ROUNDED) / Fraction(2) ** exponent
+    if problem.kind == "choice":
+        length += math.isqrt(problem.reduced_dimension - 1) + 1
+    return max(1, math.ceil(length * length))
+
+
+def least_modulus(n: int, largest: int, variance: Fraction, dimension: int) -> int:
+    """The least power of two whose window, centred at 0, holds a sum of n rows with noise of a total `variance`.
+
+    M >= 2 (n largest + t), and P(|noise| > t) <= `WRAPPED` in all coordinates together by Bernstein's inequality:
+    P <= 2 p exp(-t^2 / (2 v + 2 t / 3)), which the noise of every law keeps. A sum that wraps is wrong, and tells
+    nothing more: what is sent are residues anyway. Raises ValueError beyond 2^62.
+    """
+    lost = math.log(2 * dimension / WRAPPED)
+    margin = math.ceil(lost / 3 + math.sqrt(lost**2 / 9 + 2 * float(variance) * lost))
+    modulus = 1 << (2 * (n * largest + margin) - 1).bit_length()
+    if modulus > MOST_MODULUS:
+        raise ValueError(f"expected sums within 2^62 grid units, got up to {n} rows of {largest}: use fewer rows")
+    return modulus
+
+
+def _largest(problem: Problem, radius: float, shaped: bool, exponent: int) -> int:
+    """How many grid units a coordinate of a row has at most."""
+    return math.ceil(Fraction(row_bound(problem, radius, shaped)) / Fraction(2) ** exponent)
+
+
+def _decimal(value: Fraction) -> Decimal:
+    """A fraction over 1 or 2, exactly."""
+    return Decimal(value.numerator) / Decimal(value.denominator)
