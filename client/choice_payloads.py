@@ -48,14 +48,14 @@ class AskedChoices(Asked):
         """
         most = self.task.problem.choices
         if self.task.trust is Trust.CENTRAL:
-            return self.exact_sums()
+            return self._exact_sums()
+        if self.task.trust is Trust.DISTRIBUTED:
+            return self.unmasked()
         if self.task.trust is Trust.CLEAR:
             labels = np.stack([self.source.labels(self.task, at, self.rows).reveal() for at in self._block()])
             if (labels >= self._sizes(self.rows)).any():
                 raise TaskInvalid("expected a clear task about rows that have a top choice")
             return Payload(Kind.SYMBOLS, labels, outcomes=most)
-        if self.task.trust is Trust.DISTRIBUTED:
-            raise TaskInvalid("expected a task that clients answer one by one: sums under masks need a session")
         if self._law.name == SUBSET:
             places = np.arange(most, dtype=np.uint64)
             bits = (symbols.astype(np.uint64)[:, :, None] >> places & np.uint64(1)).astype(np.uint8)
@@ -76,7 +76,7 @@ class AskedChoices(Asked):
         values = self.source.labels(self.task, repetition, rows).reveal()
         return np.where(values < sizes, values, 0).astype(np.uint8)
 
-    def exact_sums(self) -> Payload:
+    def _exact_sums(self) -> Payload:
         """S = sum of v_{i, y_i} over rows, one group: (repetitions, 1, p). Exact, so any order may sum it."""
         task, rows = self.task, self.rows
         power = check_grid(task, self.choice.radius)

@@ -12,6 +12,7 @@ from client.account import Symbols as Reports
 from client.choice import Choice, TaskInvalid, check_grid
 from client.draws import Draws
 from client.randomizer import as_range, randomize
+from client.residues import residues
 from client.sources import Source
 from client.ties import settled, wins
 from protocol.channel import DiscreteChannel
@@ -58,7 +59,7 @@ class Asked:
         return symbols[0][None] if len(symbols) == 1 else np.stack(symbols)
 
     def payload(self, symbols: Reports) -> Payload:
-        """What is sent: `symbols`, clear labels, or exact sums.
+        """What is sent: `symbols`, clear labels, exact sums, or under masks residues.
 
         Raises TaskInvalid for a grid on which sums would round, and for ties that a clear task knows nothing of.
         """
@@ -66,9 +67,11 @@ class Asked:
             assert isinstance(self.choice.channel, DiscreteChannel)
             return Payload(Kind.SYMBOLS, symbols.astype(np.uint8, copy=False), outcomes=self.choice.channel.outcomes)
         if self.task.trust is Trust.CENTRAL:
-            return self.exact_sums()
+            return self._exact_sums()
+        if self.task.trust is Trust.DISTRIBUTED:
+            return self.unmasked()
         if self.task.trust is not Trust.CLEAR:
-            raise TaskInvalid("expected a task that clients answer one by one: sums under masks need a session")
+            raise TaskInvalid(f"expected a trust model of today, got {self.task.trust}")
         labels = [self._settled(repetition) for repetition in self._block()]
         return Payload(Kind.SYMBOLS, np.stack(labels), outcomes=3 if self.task.ties is Ties.HALF else 2)
 
@@ -80,7 +83,12 @@ class Asked:
         values = self.source.labels(self.task, repetition, self.rows).reveal()
         return settled(self.task, values, self.draws(repetition), self.rows)
 
-    def exact_sums(self) -> Payload:
+    def unmasked(self) -> Payload:
+        """The rows' sum with their shares of the noise, modulo M: nothing to send, but under a session's masks."""
+        sums = self._exact_sums().values[:, 0].astype(np.float64, copy=False)
+        return Payload(Kind.RESIDUES, residues(self.task, self.choice.mechanism, self.rows, sums, self.draws))
+
+    def _exact_sums(self) -> Payload:
         """S' = sum of y_i v_i over rows, one group: (repetitions, 1, p). Exact, so a matrix product may sum it."""
         task, rows, radius = self.task, self.rows, self.choice.radius
         power = check_grid(task, radius)

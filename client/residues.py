@@ -6,31 +6,27 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from client.choice import Choice, TaskInvalid
-from client.choice_payloads import AskedChoices
+from client.choice import TaskInvalid
 from client.draws import Draws
-from client.payloads import Asked
-from client.sources import Source
 from protocol.grid import to_integers
-from protocol.messages import Coins, Task
+from protocol.messages import Coins, Mechanism, Task
 from protocol.noise.accounting import Shares
 from protocol.noise.table import table
 from protocol.noise.terms import terms_of
-from protocol.store import FeatureStore
 from protocol.trust import Trust
 
 Residues: TypeAlias = NDArray[np.uint64]
 Rows: TypeAlias = NDArray[np.int64]
-ASKED = {"pairwise": Asked, "choice": AskedChoices}  # by kind of problem
 
 
 def residues(
-    task: Task, choice: Choice, rows: Rows, source: Source, features: FeatureStore, draws: Callable[[int], Draws]
+    task: Task, mechanism: Mechanism, rows: Rows, sums: NDArray[np.float64], draws: Callable[[int], Draws]
 ) -> Residues:
     """sum_i y_i q_i + noise mod M over these rows, M the task's modulus; of top choices sum_i q_{i, y_i}.
 
-    q_i = v_i / 2^exponent are whole numbers. The noise has the variance of one row's share for each row. Shape
-    (repetitions, p). Not to be sent as it is: it hides a label behind the noise of these rows alone.
+    `sums` (repetitions, p) are exact, on the task's grid: q_i = v_i / 2^exponent are whole numbers. The noise has the
+    variance of one row's share for each row. Shape (repetitions, p). Not to be sent as it is: by itself it hides a
+    label behind the noise of these rows alone.
 
     Guarantee: that of `protocol.noise.terms:terms_of` for the sum of all members' residues, checked here again.
     Raises TaskInvalid for a task whose claim its noise does not keep, and for another trust model.
@@ -38,14 +34,13 @@ def residues(
     if task.trust is not Trust.DISTRIBUTED or task.exponent is None:
         raise TaskInvalid("expected a task for sums under masks")
     try:
-        terms = terms_of(task, choice.mechanism)
+        terms = terms_of(task, mechanism)
     except ValueError as error:
         raise TaskInvalid(str(error)) from None
-    asked = ASKED[task.problem.kind](task, choice, rows, source, features, draws)
-    found = np.empty((task.repetitions, task.problem.reduced_dimension), dtype=np.uint64)
-    for index, sums in enumerate(asked.exact_sums().values[:, 0]):
+    found = np.empty((task.repetitions, terms.shares.dimension), dtype=np.uint64)
+    for index, own in enumerate(sums):
         noise = noise_of(terms.shares, rows, draws(task.first_repetition + index))
-        found[index] = (to_integers(sums, task.exponent) + noise).astype(np.uint64) & np.uint64(terms.modulus - 1)
+        found[index] = (to_integers(own, task.exponent) + noise).astype(np.uint64) & np.uint64(terms.modulus - 1)
     return found
 
 
