@@ -1,5 +1,6 @@
 """A run on a SuperLink that is not ours: outcomes come through the log, and the federation lives on."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from deploy.nodes import start_nodes
 from deploy.ports import HOST, free_port
 from deploy.processes import private_home
 from deploy.superlink import wait_until_ready
+from studies.folder import Folder
 from studies.load import load
+from studies.watch.look import Watch
 
 Commands = Callable[..., Any]
 
@@ -37,6 +40,8 @@ def test_a_running_federation_gives_the_same_numbers(
         table = pq.read_table(run.out / "results.parquet")
         assert table["runtime"].unique().to_pylist() == ["deployment"]
         assert table.drop_columns("runtime").equals(reference)
+        seen = Watch(Folder(run.out)).look(time.time()).messages  # they came through the log
+        assert (seen.rounds, seen.nodes, seen.all, seen.last) == (2, 2, {"answered": 4}, {"answered": 2})
         federation.check()
         _, second = sorted((run.out / "parts").glob("*.parquet"))
         second.unlink()

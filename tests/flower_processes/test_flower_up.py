@@ -22,8 +22,10 @@ from deploy.ending import carriers
 from deploy.federation import State
 from deploy.ports import free_port
 from studies.cli import main
+from studies.folder import Folder
 from studies.load import load
 from studies.run import run as run_in_process
+from studies.watch.look import FINISHED, Watch
 
 ROOT = Path(__file__).parents[2]
 LONG = 540.0  # seconds: an idle machine takes twenty
@@ -124,6 +126,8 @@ def test_a_federation_with_keys_from_up_to_down(state: State, small: Path, refer
     code, said = say(*run, "--out", str(tmp_path / "out"))
     assert code == 0, said
     assert bits(tmp_path / "out").equals(reference)
+    seen = Watch(Folder(tmp_path / "out")).look(time.time())  # its messages came through the log
+    assert (seen.state, seen.messages.nodes, seen.messages.all) == (FINISHED, 2, {"answered": 2})
     code, said = say(*run, "--out", str(tmp_path / "few"), "--clients", "3")
     assert code == 2 and "expected 3 nodes" in said and "found 2" in said
 
