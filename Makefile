@@ -46,8 +46,8 @@ DATA ?= ../shared/data/pairwise
 real: $(VENV)/.run  ## the tables of docs/REAL_STUDIES.md: an hour
 	$(BIN)/halftruth real $(dir $(DATA))
 
-rankings: $(VENV)/.run  ## the table of docs/RANKINGS.md: minutes
-	$(BIN)/python -m studies.rankings $(DATA)
+rankings: $(VENV)/.run  ## the tables of docs/RANKINGS.md: minutes
+	$(BIN)/python -m studies.rankings $(DATA) && $(BIN)/python -m studies.ties $(DATA)
 
 defaults: $(VENV)/.run  ## the table of docs/DEFAULTS.md: minutes
 	for law in gaussian sphere; do $(BIN)/halftruth run studies/toml/defaults.toml --set problem.features=$$law \
@@ -68,11 +68,11 @@ lock:  ## write requirements.lock anew
 	  cat requirements.lock; } > "$$tools/lock" && cp "$$tools/lock" requirements.lock
 
 # The oldest generator whose code runs on every protobuf that pyproject.toml admits.
-proto:  ## generate protocol/halftruth_pb2.py from the wire schema
+proto:  ## generate protocol/*_pb2.py from the wire schemas
 	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && $(PYTHON) -m venv "$$tools" && \
 	"$$tools/bin/python" -m pip install --quiet grpcio-tools==1.68.1 mypy-protobuf==3.6.0 'setuptools<81' && \
 	PATH="$$tools/bin:$$PATH" "$$tools/bin/python" -m grpc_tools.protoc --proto_path=. --python_out=. --mypy_out=quiet:. \
-	  protocol/halftruth.proto
+	  protocol/halftruth.proto protocol/shuffler.proto
 
 clean:  ## remove environment, builds and caches; keeps out/
 	rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -146,16 +146,8 @@ def _rank(args: argparse.Namespace) -> int:
         files = node_files(Path(args.nodes), facts.nodes) if args.nodes else []
         print(f"halftruth: {error}{advice(str(error), task.unit, files)}", file=sys.stderr)
         return 1
-    found = Fit(
-        request=request,
-        table=facts,
-        task=task,
-        outcome=outcome,
-        bound=study.problem.bound,
-        warnings=warnings(facts, outcome, request.ties),
-        charged=None,
-        notes=ranking_note(request),
-    )
+    misleading = warnings(facts, outcome, request.ties)
+    found = Fit(request, facts, task, outcome, study.problem.bound, misleading, None, ranking_note(request))
     if args.json:
         print(as_json(found))
     else:
