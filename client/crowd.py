@@ -87,7 +87,8 @@ class Crowd(Sequence[Node]):
         """The clients with one row each that a task asks for a bit, and how many of them to answer for at once."""
         with suppress(WireError):
             task = question_of(raw).task
-            if task.problem.kind == "pairwise" and task.trust in (*RANDOMIZED, Trust.CLEAR):
+            plain = self._one.shuffler is None or task.trust is not Trust.SHUFFLED
+            if plain and task.problem.kind == "pairwise" and task.trust in (*RANDOMIZED, Trust.CLEAR):
                 block = min(BLOCK, VALUES // (tasks * task.repetitions))
                 return self._with_one(task), max(1, 1 << block.bit_length() >> 1)
         return range(0), 1

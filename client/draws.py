@@ -204,3 +204,21 @@ def session_secret() -> bytes:
 def nonce() -> bytes:
     """12 bytes that no other message under the same key has, but with a chance below 2^-32 for 2^32 of them."""
     return os.urandom(12)
+
+
+def marks(count: int) -> bytes:
+    """`count` times 16 bytes of the system's: each tells a report from a copy of another one, and nothing else."""
+    return os.urandom(16 * count)
+
+
+def permutation(count: int) -> NDArray[np.int64]:
+    """An order of `count` things, each as likely as any other, from the system's entropy: nobody knows what was where.
+
+    By sorting keys of 128 bits, drawn again in the one case in 2^88 that two of a million are alike.
+    """
+    while True:
+        keys = np.frombuffer(os.urandom(16 * count), dtype="<u8").reshape(count, 2)
+        order = np.lexsort((keys[:, 1], keys[:, 0]))
+        held = keys[order]
+        if not (held[1:] == held[:-1]).all(axis=1).any():
+            return order.astype(np.int64, copy=False)

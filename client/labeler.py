@@ -24,6 +24,7 @@ from client.record_payloads import AskedRecords
 from client.rows import Rows, answerable, check_groups, group_size
 from client.secure.membership import Membership, SessionRefused, TooFewMembers
 from client.shared_draws import shared_draws
+from client.shuffled import ShufflerUnavailable, ToShuffler, receipt
 from client.sources import Facts, ProblemUnknown, RecordSource, Source
 from protocol.codec import encode_refusal, encode_reply, encode_report, identity
 from protocol.errors import WireError
@@ -45,6 +46,7 @@ CODES: dict[type[Exception], Code] = {
     BudgetExhausted: Code.BUDGET_EXHAUSTED,
     LedgerUnavailable: Code.LEDGER_UNAVAILABLE,
     SessionRefused: Code.SESSION_REFUSED,
+    ShufflerUnavailable: Code.SHUFFLER_UNAVAILABLE,
     TooFewMembers: Code.TOO_FEW_MEMBERS,
 }
 _log = logging.getLogger("halftruth.client")
@@ -69,7 +71,7 @@ class Node:
     `entropy` is "os", or "addressed" with a `seed` where labels are synthetic or declared public: addressed coins
     protect nobody. Labels that are not synthetic need a ledger that outlives the process, and so do caps. Labels drawn
     for a `study` are those of its sizes: a file bounds what a task can ask for, and what is drawn has no end. Without a
-    `member` the node takes no part in sessions.
+    `member` the node takes no part in sessions. Without a `shuffler` its shuffled answers are those of a simulation.
     Raises ValueError for parts that do not fit together.
     """
 
@@ -81,6 +83,7 @@ class Node:
     seed: int | None = field(default=None, repr=False)
     study: Study | None = field(default=None, repr=False)
     member: Callable[[], Membership] | None = field(default=None, repr=False)
+    shuffler: ToShuffler | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.entropy not in ENTROPY:
@@ -123,7 +126,8 @@ def answer(raw_task: bytes, node: Node) -> bytes:
     task at the unit labeler its epsilon for each labeler (neighbours: replace all labels of one labeler), and over many
     tasks what the ledger totals; the exact law is that of `client.randomizer.randomize`. Which mechanism a labeler uses
     is decided before any label is read. Clear and exact contributions leave only where the node's policy allows their
-    trust model.
+    trust model. A shuffled label's report by itself keeps the level `local` of its mechanism, and the claim of its task
+    once it is one of a group whose order nobody knows: see `protocol.shuffled_terms`.
 
     Two things depend on labels. Under `Ties.DROP` the rows answered, and the refusal where none is left, tell which
     labels are ties: a claim allows it only where the node's policy declares ties public, and neighbours then have the
@@ -153,11 +157,16 @@ def _answer(question: Question, node: Node) -> bytes:
         raise TaskInvalid("expected a session around a task of the distributed model")
     found = decided(question, node)
 
-    def write(parts: Sequence[Part]) -> bytes:
-        answers = [(found.at(part), part.symbols) for part in parts]
-        return encode_reply([(encode_report(report(question.id, *each, node.coins)), b"") for each in answers])
+    shuffler = node.shuffler if question.task.trust is Trust.SHUFFLED else None
 
-    return node.ledger.settle(found.charges, found.possible, node.policy, found.facts, found.draw, write)
+    def write(parts: Sequence[Part]) -> bytes:
+        reports = [report(question.id, found.at(part), part.symbols, node.coins) for part in parts]
+        told = reports if shuffler is None else list(map(receipt, reports))
+        reply = encode_reply([(encode_report(each), b"") for each in told])
+        return reply if shuffler is None else shuffler.written(reply, question.task, question.id, reports)
+
+    kept = node.ledger.settle(found.charges, found.possible, node.policy, found.facts, found.draw, write)
+    return kept if shuffler is None else shuffler.handed_over(kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +215,8 @@ def _choices(question: Question, node: Node) -> tuple[Choice, ...]:
         raise _Refused(code)
     question.check()
     node.check(task)
+    if task.trust is Trust.SHUFFLED and node.shuffler is None and node.coins is not Coins.ADDRESSED:
+        raise ShufflerUnavailable("expected a shuffler of the node's own file, got none")
     if task.unit is Unit.RECORD and not question.of_records and not synthetic:
         raise _Refused(Code.UNIT_NOT_ALLOWED)  # proved for real numbers only
     if not synthetic and (task.first_repetition, task.repetitions) != (0, 1):

@@ -1,9 +1,9 @@
 """What labels have spent and answered: charged and on disk before anything is released.
 
 A local answer is remembered by (label, channel, coins): asked again in whatever task, it is the same and costs nothing.
-Exact contributions and shuffled answers are charged for every task, and the latter drawn anew. A task seen before gets its first reply again, byte for byte. Where a
-task offers several channels each labeler takes one, and is charged at its level. Rounds that share one claim are
-charged together, at the first; a round is answered once.
+Exact contributions and shuffled answers are charged for every task, and the latter drawn anew. A task seen before gets
+its first reply again, byte for byte. Where a task offers several channels each labeler takes one, and is charged at its
+level. Rounds that share one claim are charged together, at the first; a round is answered once.
 """
 
 from collections.abc import Callable, Sequence

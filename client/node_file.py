@@ -2,9 +2,10 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,23 @@ from client.labeler import ENTROPY, Node
 from client.ledger import DiskLedger, MemoryLedger
 from client.policy import Policy
 from client.record_file import RECORD_KEYS, RecordFile, parse_record_file
+from client.secure.membership import Membership, member_of, simulated
+from client.secure.memory import DiskMemory
+from client.shuffler_file import SHUFFLER, ShufflerAt, check_shuffler, linked, parse_shuffler
 from client.sources.synthetic import synthetic
 from client.table_file import TABLE_KEYS, TableFile, parse_table_file, path_at
 from protocol import runconfig, strict
 from protocol.problem import RECORDS
 from protocol.runconfig import Config
+from protocol.secure.messages import MOST_MEMBERS
 from protocol.store import FeatureStore
 from protocol.strict import StudyError
 from protocol.study import MOST
 
 LARGEST_SEED = (1 << 128) - 1
+LEAST_MEMBERS = 3  # below, what others together know of a sum is all but one member's part
 EXECUTORS = ("warm", "stock")
-PINS = ("bundles", "server_key")  # of [policy]: which code and which server, not what a task may ask
+PINS = ("bundles", "server_key", "members", "least_members")  # of [policy]: which code, server and members of sessions
 
 
 class NodeFileError(ValueError):
@@ -54,7 +60,8 @@ class NodeFile:
 
     `executor` "warm" answers with the client that is installed here, "stock" with the one that the server ships. `key`
     signs reports. `bundles` are SHA-256 of the only code whose messages are answered, none for any; `server_key` is the
-    public key that tasks have to be signed with.
+    public key that tasks have to be signed with. `members` are public keys of those with whom the node takes part in
+    sessions, of `least_members` or more.
     """
 
     path: Path
@@ -68,6 +75,9 @@ class NodeFile:
     key: Path | None = None
     bundles: tuple[str, ...] = ()
     server_key: Path | None = None
+    members: Path | None = None
+    least_members: int = LEAST_MEMBERS
+    shuffler: ShufflerAt | None = None
 
 
 def read_node(path: Path, labels: Path | None = None, ledger: Path | None = None) -> NodeFile:
@@ -91,8 +101,10 @@ def read_node(path: Path, labels: Path | None = None, ledger: Path | None = None
                   model = "mean" | "linear" | "logistic", unit = "record" | "holder", id = NAME, holder = NAME,
                   row = NAME, missing = "refuse" | "drop-public" | "zero", intercept = false,
                   centre = {NAME = NUMBER}, scale = {NAME = NUMBER}
-    [policy]      as client.policy.Policy.parse, and bundles = ["SHA256 IN HEX"], server_key = PATH
+    [policy]      as client.policy.Policy.parse, and bundles = ["SHA256 IN HEX"], server_key = PATH,
+                  members = PATH (a public key a line), least_members = 3
     [superlink]   address = "HOST:PORT", insecure = true | root_certificates = PATH, key = PATH
+    [shuffler]    address = "HOST:PORT", insecure = true | root_certificates = PATH, server_key = PATH
     ```
 
     Raises NodeFileError.
@@ -124,14 +136,24 @@ def build(node: NodeFile, config: Config, start: bool = True) -> Node:
         strangers = {name for name, _ in node.policy.levels} - set(table.labelers)
         if strangers:  # a level that binds nobody was meant for somebody
             raise StudyError(f"[policy.levels] expected labelers of the file, got {len(strangers)} names of none")
-        return Node(table, node.policy, DiskLedger(node.ledger, start=start), node.entropy, FeatureStore(None), seed)
+        ledger, to = DiskLedger(node.ledger, start=start), linked(node.shuffler)
+        return Node(table, node.policy, ledger, node.entropy, FeatureStore(None), seed, None, _member(node), to)
     assert node.seed is not None
     study = runconfig.read(config).study
     if study.seed != node.seed:
         raise StudyError("[node] seed: expected the study's, which draws its public features, got another")
     features = FeatureStore(node.seed)
     source = synthetic(config, study, node.seed, features, (node.source.client, node.source.clients))
-    return Node(source, node.policy, MemoryLedger(), node.entropy, features, seed, study)
+    to = linked(node.shuffler)
+    member = partial(simulated, node.seed, node.source.client, node.source.clients)
+    return Node(source, node.policy, MemoryLedger(), node.entropy, features, seed, study, member, to)
+
+
+def _member(node: NodeFile) -> Callable[[], Membership] | None:
+    """How the node takes part in sessions, read when it is asked to; None without a list of members."""
+    if node.members is None or node.key is None or node.ledger is None:
+        return None
+    return cache(partial(member_of, node.key, node.members, DiskMemory(node.ledger), node.least_members))
 
 
 def _about(content: Mapping[str, Any], labels: Path, ledger: Path | None) -> Mapping[str, Any]:
@@ -147,7 +169,8 @@ def _about(content: Mapping[str, Any], labels: Path, ledger: Path | None) -> Map
 
 
 def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
-    top = strict.table(content, "top level", ("node", "source", "policy", "superlink"), ("node", "source", "policy"))
+    tables = ("node", "source", "policy")
+    top = strict.table(content, "top level", (*tables, "superlink", SHUFFLER), tables)
     head = strict.table(top["node"], "node", ("entropy", "seed", "ledger", "executor", "key"))
     entropy = strict.text(head.get("entropy", "os"), "[node] entropy", ENTROPY)
     source = _source(top["source"], path.parent)
@@ -165,6 +188,9 @@ def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
                 f'[node] executor: expected "warm" with [policy] {pin}: the stock one runs what a server ships'
             )
     link = _superlink(top["superlink"], path.parent) if "superlink" in top else None
+    key = path_at(head, "key", "[node]", path.parent) or (None if link is None else link.key)
+    shuffler = parse_shuffler(top[SHUFFLER], path.parent, key) if SHUFFLER in top else None
+    check_shuffler(policy, shuffler, entropy)
     if isinstance(source, RecordFile):
         source.check(policy, trusts_named="trust" in top["policy"])
     if drawn and policy.capped:
@@ -180,9 +206,14 @@ def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
         policy=policy,
         superlink=link,
         executor=executor,
-        key=path_at(head, "key", "[node]", path.parent) or (None if link is None else link.key),
+        key=key,
         bundles=bundles,
         server_key=path_at(top["policy"], "server_key", "[policy]", path.parent),
+        members=path_at(top["policy"], "members", "[policy]", path.parent),
+        least_members=strict.integer(
+            top["policy"].get("least_members", LEAST_MEMBERS), "[policy] least_members", 2, MOST_MEMBERS
+        ),
+        shuffler=shuffler,
     )
 
 

@@ -48,6 +48,12 @@ def signer(path: Path) -> Sign:
     Guarantee: none of its own; the signature is made from the report and the key alone, hence post-processing.
     Raises KeyUnusable.
     """
+    key = own_key(path)
+    return lambda raw: key.sign(report_words(raw), SIGNING)
+
+
+def own_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    """The private key in a file, which only its owner can read. Raises KeyUnusable."""
     key = _loaded(path, "private", lambda raw: load_ssh_private_key(raw, password=None))
     if not (isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP384R1)):
         raise KeyUnusable(
@@ -55,7 +61,7 @@ def signer(path: Path) -> Sign:
         )
     if open_to_others(path):
         raise KeyUnusable(f"{path}: expected a key that only its owner can read, got one open to others: chmod 600")
-    return lambda raw: key.sign(report_words(raw), SIGNING)
+    return key
 
 
 def vouching(path: Path) -> Vouched:

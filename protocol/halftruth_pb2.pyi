@@ -704,7 +704,7 @@ class Entry(google.protobuf.message.Message):
     ROWS_FIELD_NUMBER: builtins.int
     SIGNATURE_FIELD_NUMBER: builtins.int
     key: builtins.bytes
-    """SHA-256 of the node's public key, SubjectPublicKeyInfo in DER"""
+    """the node's public key, a compressed point of P-384"""
     channel: builtins.bytes
     """X25519: shares travel under it"""
     mask: builtins.bytes

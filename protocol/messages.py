@@ -67,6 +67,7 @@ class Code(IntEnum):
     GROUP_TOO_SMALL = 12
     SESSION_REFUSED = 13
     TOO_FEW_MEMBERS = 14
+    SHUFFLER_UNAVAILABLE = 15
 
 
 @dataclass(frozen=True)

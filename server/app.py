@@ -31,6 +31,7 @@ from server.register import Register, read_register
 from server.release import ReleaseLedger
 from server.resume import JOURNAL, Journals
 from server.rounds import play
+from server.shuffler_at import through_shuffler
 from server.signatures import tasks_signer
 from server.telling import Telling
 from server.transcript import TRANSCRIPT, Transcript
@@ -77,7 +78,8 @@ def run(config: RunConfig, grid: Grid, delivery: Delivery, environment: Mapping[
     nodes = gather(post, config.clients, config.deadline, register=register, least=least)
     exchange = Exchange(post, nodes, config.deadline, config.mode == "strict", register=register)
     exchange.sign = tasks_signer(Path(environment[KEY])) if environment.get(KEY) else None
-    with curator(config, environment) as noise, recorded(exchange, environment) as exchanged:
+    with curator(config, environment) as noise, recorded(exchange, environment) as received:
+        exchanged = through_shuffler(received, environment)
         server = Server(FeatureStore(study.seed), study.seed, noise, config.attempt)
         wanted = needed(config.quorum, config.clients or len(nodes))
         check = complete if exchange.strict else partial(accept, exchange, wanted)

@@ -18,14 +18,16 @@ from protocol.features import row_bound
 from protocol.grid import to_integers
 from protocol.messages import Array, Code, Coins, Kind, Refusal, Report, Task, Ties
 from protocol.terms import law
-from protocol.trust import Trust
+from protocol.trust import RANDOMIZED, Trust
 from server.alike import Names, Sheaf, Sheaves
 from server.asked import Asked
 from server.claims import Claim, Fault, Gathered, check_apart, settled
 from server.collect_choices import check_choices
 from server.collect_records import check_records, payload_kind, table_of
 from server.collect_residues import check_residues, residue_sum
+from server.receipts import SHUFFLER, parted
 from server.sent import MANY, Sent
+from server.shuffled import anonymous
 
 Order = NDArray[np.intp] | slice
 KINDS = {
@@ -33,6 +35,7 @@ KINDS = {
     Trust.LOCAL: Kind.SYMBOLS,
     Trust.CENTRAL: Kind.EXACT_SUMS,
     Trust.DISTRIBUTED: Kind.RESIDUES,
+    Trust.SHUFFLED: Kind.SYMBOLS,
 }
 
 
@@ -121,11 +124,15 @@ def _read(raw: bytes) -> tuple[Sequence[Signed | Refusal], list[str]]:
 
 def collect(task: Task, task_id: bytes, mail: Mail) -> Collected:
     """Check and merge the answers to one task."""
-    answers = mail.by_task[task_id]
+    answers: Sequence[tuple[Signed | Refusal, str]] = mail.by_task[task_id]
     refusals = Counter(item.code for item, _ in answers if isinstance(item, Refusal))
     asked = Asked(task)
     claims: list[Claim] = []
     faults = list(mail.faults[task_id])
+    receipts = frozenset[str]()
+    if task.trust is Trust.SHUFFLED:
+        answers, receipts, others = parted(task, answers)
+        faults += others
     sent = Counter(sender for item, sender in answers if sender and not isinstance(item, Refusal))
     flooding = {sender for sender, count in sent.items() if count > len(task.menu)}
     faults += [Fault(sender, MANY) for sender in flooding]
@@ -146,7 +153,9 @@ def collect(task: Task, task_id: bytes, mail: Mail) -> Collected:
     merged = _merge(task, accepted, joint, refusals, sorted([*faults, *contested]))
     heard = [item.report for item, _ in answers if isinstance(item, Signed)] + [sheaf.report for sheaf in sheaves]
     refusing = {code: frozenset(s for item, s in answers if s and _refuses(item, code)) for code in refusals}
-    return replace(merged, heard_live=any(report.coins is Coins.OS for report in heard), refusing=refusing)
+    senders = merged.senders - {SHUFFLER} | receipts
+    live = any(report.coins is Coins.OS for report in heard)
+    return replace(merged, heard_live=live, refusing=refusing, senders=senders)
 
 
 def _refuses(item: Signed | Refusal, code: Code) -> bool:
@@ -163,7 +172,7 @@ def _check(task: Task, asked: Asked, report: Report, rows: NDArray[np.int64] | N
         expected = b""
     elif records:
         expected = table_of(task, report.mechanism)
-    elif task.trust is Trust.LOCAL:
+    elif task.trust in RANDOMIZED:
         offered = law(task, report.mechanism) if task.problem.kind == "pairwise" else choice_law(task, report.mechanism)
         expected, outcomes = offered.digest, offered.outcomes
     elif task.problem.kind == "choice":
@@ -229,6 +238,8 @@ def _merge(
         values = _ordered(reports, order).astype(np.float64, copy=False)
     elif accepted and kind is Kind.SYMBOLS:
         symbols = _ordered(reports, order).astype(np.uint8, copy=False)
+        if task.trust is Trust.SHUFFLED:
+            symbols = anonymous(task, rows[order], symbols)
     elif accepted:
         sums = np.zeros((task.repetitions, reports[0].payload.values.shape[2]))
         for report in reports:

@@ -48,10 +48,13 @@ def signed_by(key: ec.EllipticCurvePublicKey, report: bytes, signature: bytes) -
 
 
 def tasks_signer(path: Path) -> SignTasks:
-    """Signs the tasks of one message with the server's private key, a file that only its owner can read.
+    """Signs the tasks of one message with the server's private key. Raises KeyUnusable."""
+    key = server_key(path)
+    return lambda tasks: key.sign(tasks_words(tasks), SIGNING)
 
-    Raises KeyUnusable.
-    """
+
+def server_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    """The server's private key, in a file that only its owner can read. Raises KeyUnusable."""
     try:
         raw, mode = path.read_bytes(), stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
@@ -64,4 +67,4 @@ def tasks_signer(path: Path) -> SignTasks:
         raise KeyUnusable(f"{path}: expected a private key of kind {KIND} in OpenSSH's format without a passphrase")
     if os.name == "posix" and mode & 0o077:
         raise KeyUnusable(f"{path}: expected a key that only its owner can read, got one open to others: chmod 600")
-    return lambda tasks: key.sign(tasks_words(tasks), SIGNING)
+    return key

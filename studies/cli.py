@@ -36,6 +36,7 @@ examples:
   halftruth up --nodes 4 --tls
   halftruth server --host 0.0.0.0 --port 8443 --certs certs
   halftruth node --config node.toml
+  halftruth label --pairs pairs.csv --policy policy.toml
 
 exit codes: 0 done, 1 the run failed, 2 wrong use, 130 Ctrl-C, 143 ended"""
 RUN_EXAMPLES = """\
@@ -78,12 +79,15 @@ COMMANDS = (
     (("status",), "studies.flower.status_command", "what of a federation runs"),
     (("down",), "studies.flower.down_command", "end it"),
     (("server",), "studies.flower.server_command", "serve a federation over machines"),
+    (("shuffler",), "studies.flower.shuffler_command", "pass on sealed reports in an order that nobody knows"),
     (("certs",), "studies.flower.certs_command", "certificates for a federation"),
     (("keys", "new"), "studies.flower.keys_new_command", "a key for a node"),
+    (("keys", "sealing"), "studies.flower.keys_sealing_command", "the key of reports that a shuffler passes on"),
     (("keys", "register"), "studies.flower.keys_register_command", "let a node come to a server"),
     (("keys", "list"), "studies.flower.keys_list_command", "the nodes that may come"),
     (("keys", "revoke"), "studies.flower.keys_revoke_command", "let a node come no more"),
     (("node",), "studies.flower.node_command", "start a labeler's node of a federation"),
+    (("label",), "studies.label", "answer comparisons in a page, and release them to one's own node"),
     (("data", "check"), "studies.data.check", "what is awkward about a file, before anything is run"),
     (("data", "split"), "studies.data.split", "split a file over the nodes of a federation"),
     (("data", "embed"), "studies.text.command", "vectors of the texts of a file"),

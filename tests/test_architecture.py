@@ -18,7 +18,7 @@ from protocol.study import Study
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("client", "deploy", "protocol", "server", "studies")
-GENERATED = {"protocol/halftruth_pb2.py"}
+GENERATED = {"protocol/halftruth_pb2.py", "protocol/shuffler_pb2.py"}
 
 # Who may do what. A rule names its files: another file that needs the right is a decision, and is written here.
 SYSTEM_COINS = {"client/draws.py", "server/release.py"}
@@ -181,7 +181,8 @@ def test_the_protocol_stands_on_few_packages() -> None:
         ("flwr", r"(client|server)/app\.py|(deploy(/flower_private|/plugin)?|studies/flower)/\w+\.py"),
         ("ray", r"(deploy(/flower_private)?|studies/flower)/\w+\.py"),
         ("numba", r"client/kernels(_gradients)?\.py|(server|studies)/.*"),
-        ("sqlite3", r"(client|server)/.*|studies/text/cache\.py"),
+        ("sqlite3", r"(client|server)/.*|deploy/shuffler_store\.py|studies/text/cache\.py"),
+        ("grpc", r"(client|server)/shuffler_link\.py|deploy/shuffler\.py"),
         ("pyarrow", r"client/sources/parquet\.py|studies/.*"),
         ("pickle", r"$"),
     ],

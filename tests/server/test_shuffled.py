@@ -17,7 +17,7 @@ from protocol.messages import Code, Mechanism, Runs, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.questions import questions, smallest_group
-from protocol.shuffled_terms import check_shuffled, shuffled_mechanism
+from protocol.shuffled_terms import check_shuffled
 from protocol.shuffling import local_level, worst_delta
 from protocol.strict import StudyError
 from protocol.study import Cell, Grid, Study
@@ -77,7 +77,7 @@ def test_questions_are_told_by_features_to_the_last_bit() -> None:
     assert questions(items, 3).tolist() == [0, 1, 0]
     sized = replace(CHOICES, design=np.zeros((3, 4, 3)), sizes=np.array([4, 3, 4], dtype=np.int32))
     assert questions(sized, 3).tolist() == [0, 1, 0]
-    task = replace(task_of(), rows=Runs.of(range(0, 17)))
+    task = replace(task_of(), rows=Runs.of(range(17)))
     assert smallest_group(task) == 2
 
 
