@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from protocol.channel import DiscreteChannel
 from protocol.choice_law import CHOICE_LOCAL, ChoiceLaw
 from protocol.codec import Signed, decode_bundle, decode_reply, decode_task, identity
 from protocol.decimals import canonical
@@ -15,7 +16,7 @@ from protocol.errors import WireError
 from protocol.mechanisms import LOCAL, channel
 from protocol.messages import Coins, Kind, Mechanism, Refusal, Report, Task
 from protocol.record_terms import channel_of
-from protocol.terms import with_coin
+from protocol.terms import three_way, with_coin
 from protocol.trust import Trust
 from server.collect import Mail, collect
 from studies.audit.stored import Stored
@@ -135,10 +136,7 @@ def _level(mechanism: Mechanism, table: bytes) -> Decimal | None:
         if mechanism.name == ANY_PAIRS:
             return given["epsilon"]
         if mechanism.name in LOCAL and set(given) == LOCAL[mechanism.name][0]:
-            plain = channel(mechanism.name, given)
-            laws = [plain, with_coin(plain)] if len(plain.table) == 2 else [plain]
-            if table in [law.digest for law in laws]:
-                return plain.level
+            return {law.digest: law.level for law in _laws(mechanism)}.get(table)
         if mechanism.name in CHOICE_LOCAL:
             law = ChoiceLaw(mechanism.name, given["epsilon"], (2, 63))
             return given["epsilon"] if table == law.digest else None
@@ -146,6 +144,14 @@ def _level(mechanism: Mechanism, table: bytes) -> Decimal | None:
         return numbers.level if table == numbers.digest else None
     except (ValueError, KeyError):
         return None
+
+
+def _laws(mechanism: Mechanism) -> list[DiscreteChannel]:
+    """What a label may go through by a mechanism's name: its table, and those that tasks about ties make of it."""
+    plain = channel(mechanism.name, dict(mechanism.parameters))
+    if mechanism.name == "randomized-response":
+        return [plain, with_coin(plain), three_way(mechanism)]
+    return [plain, with_coin(plain)] if len(plain.table) == 2 else [plain]
 
 
 def _named(mechanism: Mechanism) -> str:

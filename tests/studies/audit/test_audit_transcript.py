@@ -14,8 +14,8 @@ import pytest
 from client.labeler import Node, answer
 from client.ledger import MemoryLedger
 from client.policy import Policy
-from protocol.codec import decode_reply, encode_bundle, encode_reply, encode_report, encode_task
-from protocol.messages import Mechanism, Report, Runs, Task
+from protocol.codec import decode_reply, decode_task, encode_bundle, encode_reply, encode_report, encode_task
+from protocol.messages import Mechanism, Report, Runs, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.store import FeatureStore
@@ -71,6 +71,20 @@ def test_what_was_promised_is_what_came(tmp_path: Path) -> None:
     assert found.reports == {"randomized-response at 1": 2, "randomized-response at 0.5": 1}
     assert Decimal("0.99") < found.level <= 1
     assert main(["audit", "transcript", str(folder), "--epsilon", "1"]) == 0
+
+
+@pytest.mark.parametrize("ties", [Ties.COIN, Ties.RANDOMIZED])
+def test_tables_of_tasks_about_ties_are_known(tmp_path: Path, ties: Ties) -> None:
+    raw = encode_task(replace(decode_task(ASKED), ties=ties))
+    found = received(stored(written(tmp_path, [raw], reply(raw, (2, 1, 0, 2)))), PROMISE)
+    assert not found.broken and Decimal("0.99") < found.level <= 1
+
+
+def test_levels_of_several_tables_are_not_added_up(tmp_path: Path) -> None:
+    """docs/AUDIT.md says so: each of the three is within the promise, and a label spends three times as much."""
+    asked = [encode_task(replace(decode_task(ASKED), ties=ties)) for ties in (Ties.NONE, Ties.COIN, Ties.RANDOMIZED)]
+    found = received(stored(written(tmp_path, asked, *map(reply, asked))), PROMISE)
+    assert not found.broken and found.level <= 1 and found.reports.total() == 3
 
 
 def flipped(report: Report) -> Report:
