@@ -29,6 +29,13 @@ _SCHEMA = (
     "CREATE TABLE answer (channel INTEGER NOT NULL, label INTEGER NOT NULL, symbol INTEGER NOT NULL,"
     " PRIMARY KEY (channel, label)) WITHOUT ROWID",
 )
+# Secrets of sessions, and what was asked and answered at each of their stages. A ledger without them is given them when
+# its node starts: a program that knows no sessions has nothing to do with them.
+_SESSIONS = (
+    "CREATE TABLE IF NOT EXISTS session (number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, root BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS stage (session INTEGER NOT NULL, stage INTEGER NOT NULL, question BLOB NOT NULL,"
+    " subject BLOB NOT NULL, reply BLOB, PRIMARY KEY (session, stage)) WITHOUT ROWID",
+)
 
 
 class LedgerUnavailable(Exception):
@@ -83,6 +90,9 @@ def create(path: Path, timeout: float) -> None:
             elif mark in ((APPLICATION_ID, 1), (APPLICATION_ID, 2)):
                 upgrade(connection, mark[1])
                 connection.execute(f"PRAGMA user_version = {VERSION}")
+            if _mark(connection) == (APPLICATION_ID, VERSION):
+                for statement in _SESSIONS:
+                    connection.execute(statement)
             connection.execute("COMMIT")
             _recognise(connection, path)
             if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":

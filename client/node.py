@@ -1,13 +1,14 @@
 """Which node a process is: the one of its own file, or a part of a simulation. A run's configuration cannot choose."""
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from client.labeler import Node
 from client.ledger import MemoryLedger
 from client.policy import Policy
+from client.secure.membership import simulated
 from client.signing import Keys
 from client.sources.synthetic import synthetic
 from protocol import runconfig, strict
@@ -89,7 +90,8 @@ def _virtual(node_config: Mapping[str, Scalar], run_config: Config) -> Node:
     client = strict.integer(top["partition-id"], "[node config] partition-id", 0, clients - 1)
     features = FeatureStore(study.seed, MOST_BYTES)
     source = synthetic(run_config, study, study.seed, features, (client, clients))
-    return Node(source, Policy.simulation(), MemoryLedger(), "addressed", features, study.seed, study)
+    member = partial(simulated, study.seed, client, clients)
+    return Node(source, Policy.simulation(), MemoryLedger(), "addressed", features, study.seed, study, member)
 
 
 def _file(node_config: Mapping[str, Scalar]) -> "NodeFile":

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
 
 from client.secure.keys import derived
-from client.signing import CHECKING, SIGNING, UNUSABLE, KeyUnusable
+from client.signing import CHECKING, SIGNING, UNUSABLE, KeyUnusable, own_key
 from protocol.secure.masks import INFO_NODE
 from protocol.secure.messages import Stage
 from protocol.strict import reason
@@ -35,16 +35,21 @@ def fingerprint_of(key: ec.EllipticCurvePublicKey) -> bytes:
     return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).digest()
 
 
+def name_of(key: ec.EllipticCurvePublicKey) -> bytes:
+    """A public key as rosters name it: its compressed point."""
+    return key.public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
+
+
 class Pins:
-    """The node keys that a member believes to be others', by fingerprint: from its own file, never from the server."""
+    """The node keys that a member believes to be others', by their names: from its own file, never from the server."""
 
     def __init__(self, keys: Iterable[ec.EllipticCurvePublicKey]) -> None:
-        self._keys: Mapping[bytes, ec.EllipticCurvePublicKey] = {fingerprint_of(key): key for key in keys}
+        self._keys: Mapping[bytes, ec.EllipticCurvePublicKey] = {name_of(key): key for key in keys}
         self._good: set[bytes] = set()
 
     @cached_property
     def names(self) -> list[bytes]:
-        """All fingerprints, in order."""
+        """All of them, in order."""
         return sorted(self._keys)
 
     @cached_property
@@ -54,11 +59,11 @@ class Pins:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of all fingerprints."""
+        """SHA-256 of all of them, in order."""
         return hashlib.sha256(b"".join(self.names)).digest()
 
     def good(self, name: bytes, words: bytes, signature: bytes) -> bool:
-        """Whether a signature of these words is of the key with this fingerprint, which is among the pinned ones.
+        """Whether a signature of these words is of the key with this name, which is among the pinned ones.
 
         One that was good once is not checked again: it is the same question.
         """
@@ -139,7 +144,7 @@ class Derived:
 
 @dataclass(frozen=True)
 class Membership:
-    """How a node takes part in sessions: `key` is the fingerprint of what `sign` signs words with.
+    """How a node takes part in sessions: `key` is the name of what `sign` signs words with.
 
     `least`: members, and survivors, below which it takes no part.
     """
@@ -162,9 +167,19 @@ def simulated(seed: int, client: int, clients: int) -> Membership:
     """Client number `client` of a simulation, where everybody's key is known from the seed: it protects nobody."""
     keys, pins = _simulated(seed, clients)
     key = keys[client]
-    return Membership(
-        lambda words: key.sign(words, SIGNING), fingerprint_of(key.public_key()), pins, Derived(seed, client)
-    )
+    return Membership(lambda words: key.sign(words, SIGNING), name_of(key.public_key()), pins, Derived(seed, client))
+
+
+def member_of(key: Path, members: Path, memory: Memory, least: int) -> Membership:
+    """The member that has the private key in a file, among those whose public keys are in another one.
+
+    Raises KeyUnusable, also where its own key is not among these.
+    """
+    pins, own = read_pins(members), own_key(key)
+    name = name_of(own.public_key())
+    if name not in pins.places:
+        raise KeyUnusable(f"{members}: expected the public half of {key} among the members, found none")
+    return Membership(lambda words: own.sign(words, SIGNING), name, pins, memory, least)
 
 
 def read_pins(path: Path) -> Pins:

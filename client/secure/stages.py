@@ -184,7 +184,7 @@ def _held(ask: SessionAsk, ticket: Ticket, own: SessionKeys) -> dict[int, Share]
     there = shares_in(ask.parcels, ticket, own)
     if ask.joined[-1] >= ticket.members or ticket.me not in ask.joined:
         raise SessionRefused("expected a list of members who joined, and this one in it")
-    if set(there) != set(ask.joined) & set(ticket.channels):
+    if {parcel.other for parcel in ask.parcels} != set(ask.joined) & set(ticket.channels):
         raise SessionRefused("expected the shares of all who joined, got others")
     return there
 

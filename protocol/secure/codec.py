@@ -13,6 +13,7 @@ from protocol.secure.messages import (
     MOST_MEMBERS,
     MOST_SIGNATURE,
     MOST_TASKS,
+    NODE_KEY,
     PARCEL,
     PUBLIC,
     SHARE,
@@ -142,8 +143,8 @@ def _check_agenda(agenda: Agenda, session: bytes) -> None:
 
 def _read_entry(message: wire.Entry, tasks: int | None) -> Entry:
     entry = Entry(message.key, message.channel, message.mask, tuple(message.rows), _signature(message.signature))
-    if len(entry.key) != DIGEST or len(entry.channel) != PUBLIC or len(entry.mask) != PUBLIC or not entry.signature:
-        raise ValueError("expected a fingerprint and two keys of 32 bytes, and a signature")
+    if len(entry.key) != NODE_KEY or len(entry.channel) != PUBLIC or len(entry.mask) != PUBLIC or not entry.signature:
+        raise ValueError("expected a node key of 49 bytes, two keys of 32, and a signature")
     if not entry.rows or len(entry.rows) > MOST_TASKS or not all(0 < count < 1 << 32 for count in entry.rows):
         raise ValueError("expected 1 <= rows < 2^32 for each task")
     if tasks is not None and len(entry.rows) != tasks:

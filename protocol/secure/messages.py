@@ -8,6 +8,7 @@ from enum import IntEnum
 from protocol import halftruth_pb2 as wire
 
 DIGEST, PUBLIC, NONCE, SHARE = 32, 32, 12, 16
+NODE_KEY = 49  # a compressed point of P-384
 PARCEL = NONCE + 2 * SHARE + 4 + 16  # a nonce, two shares, where they were taken, a tag
 MOST_MEMBERS = 1 << 16
 MOST_TASKS = 1 << 12
@@ -45,7 +46,7 @@ class Agenda:
 
 @dataclass(frozen=True)
 class Entry:
-    """A member in the roster: the fingerprint of its node key, two public keys, rows for each task, a signature."""
+    """A member in the roster: its node key, two public keys of the session, rows for each task, a signature."""
 
     key: bytes
     channel: bytes

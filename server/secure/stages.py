@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from protocol.codec import Signed, decode_input, encode_task, identity
+from protocol.codec import decode_input, encode_task, identity
 from protocol.errors import WireError
 from protocol.messages import Code, Refusal, Task
 from protocol.secure.codec import decode_session_reply, encode_ask
-from protocol.secure.graph import crowded, neighbours, terms
+from protocol.secure.graph import neighbours, terms
 from protocol.secure.masks import check_modulus, least_rows
 from protocol.secure.messages import (
     Agenda,
@@ -27,8 +27,8 @@ from protocol.secure.messages import (
 from server.claims import Fault
 from server.evidence import Heard
 from server.secure.input import Inputs
-from server.secure.masks import usable
 from server.secure.opened import Shares, opened
+from server.secure.taking import TAKERS, Answer, missing
 from server.sent import Addressed, Sent
 
 
@@ -52,6 +52,9 @@ class Session:
     inputs: Inputs | None = None
     consents: dict[int, bytes] = field(default_factory=dict)
     shares: Shares = field(default_factory=Shares)
+    digest: bytes = b""  # of the roster
+    _numbers: dict[str, int] = field(default_factory=dict)
+    _parcels: dict[int, dict[int, bytes]] = field(default_factory=dict)
     _asked: set[bytes] = field(default_factory=set)
 
     @classmethod
@@ -72,10 +75,25 @@ class Session:
         """Whose input came and counts."""
         return () if self.inputs is None else tuple(sorted(self.inputs.counting))
 
-    @property
-    def digest(self) -> bytes:
-        """SHA-256 of the roster."""
-        return roster_digest(self.roster)
+    def begin(self, entries: Sequence[tuple[Entry, str]]) -> None:
+        """Number the members: who they are, and their senders."""
+        self.roster, self.names = tuple(entry for entry, _ in entries), [sender for _, sender in entries]
+        self.digest = roster_digest(self.roster)
+        self._numbers = {name: number for number, name in enumerate(self.names)}
+
+    def number(self, sender: str) -> int | None:
+        """Which member a sender is; None for somebody else."""
+        return self._numbers.get(sender)
+
+    def give(self, member: int, reply: SessionReply) -> None:
+        """Keep what a member gave, by whom it is for."""
+        self.given[member] = reply
+        for parcel in reply.parcels:
+            self._parcels.setdefault(parcel.other, {})[member] = parcel.content
+
+    def parcels(self, member: int) -> tuple[Parcel, ...]:
+        """What is for a member, of all who joined among those whose shares it holds."""
+        return tuple(Parcel(giver, content) for giver, content in sorted(self._parcels[member].items()))
 
     def near(self, member: int) -> list[int]:
         """With whom a member shares masks."""
@@ -102,8 +120,8 @@ class Session:
         if self.failed:
             return
         mine = [(reply, found) for reply in replies if (found := self._mine(stage, reply)) is not None]
-        _TAKERS[stage](self, mine)
-        self.failed = self.failed or _missing(self, stage)
+        TAKERS[stage](self, mine)
+        self.failed = self.failed or missing(self, stage)
 
     def heard(self) -> list[Heard]:
         """What was opened of each task, or why nothing was."""
@@ -136,10 +154,6 @@ class Session:
             self.blame(sender, raw.fault if isinstance(raw, Sent) and raw.fault else words)
 
 
-Input = tuple[list[Signed], bytes]  # a report for each task, and what their sender states
-Answer = SessionReply | Input
-
-
 def _read(raw: bytes, stage: Stage) -> Answer | Refusal:
     """What a reply says. Raises WireError."""
     if of_session(raw):
@@ -160,17 +174,11 @@ def _shares(session: Session) -> list[bytes]:
     return [Addressed(session.ask(Stage.SHARES, roster=session.roster), session.names)]
 
 
-def _parcels(session: Session, member: int) -> tuple[Parcel, ...]:
-    """What is for a member, of all who joined among those whose shares it holds."""
-    there = [one for one in session.holders(member) if one in session.given]
-    return tuple(Parcel(one, p.content) for one in there for p in session.given[one].parcels if p.other == member)
-
-
 def _input(session: Session) -> list[bytes]:
     fields = {"tasks": session.raws, "joined": session.joined}
     return [
         Addressed(
-            session.ask(Stage.INPUT, ticket=session.given[one].ticket, parcels=_parcels(session, one), **fields),
+            session.ask(Stage.INPUT, ticket=session.given[one].ticket, parcels=session.parcels(one), **fields),
             [session.names[one]],
         )
         for one in session.joined
@@ -188,7 +196,8 @@ def _consent(session: Session) -> list[bytes]:
 def _opening(session: Session) -> list[bytes]:
     assert session.inputs is not None
     stated = session.inputs.statements
-    consents = tuple(Consent(one, signature) for one, signature in sorted(session.consents.items()))
+    agree = terms(len(session.roster)).agree  # each of them is checked by everybody
+    consents = tuple(Consent(one, signature) for one, signature in sorted(session.consents.items())[:agree])
     fields = {"joined": session.joined, "survivors": session.survivors, "consents": consents}
     found = list[bytes]()
     for one in sorted(session.consents):
@@ -196,108 +205,12 @@ def _opening(session: Session) -> list[bytes]:
         raw = session.ask(
             Stage.OPENING,
             ticket=session.given[one].ticket,
-            parcels=_parcels(session, one),
+            parcels=session.parcels(one),
             statements=mine,
             **fields,
         )
         found.append(Addressed(raw, [session.names[one]]))
     return found
-
-
-def _take_keys(session: Session, answers: Sequence[tuple[bytes, Answer]]) -> None:
-    entries = dict[bytes, tuple[Entry, str]]()
-    senders = set[str]()
-    for raw, answer in answers:
-        assert isinstance(answer, SessionReply) and answer.entry is not None
-        entry, sender = answer.entry, _sender(raw)
-        if not sender or sender in senders or entry.key in entries:
-            session.blame(sender, "a second entry, or one whose sender nobody knows")
-        elif len(entry.rows) != len(session.tasks) or not (usable(entry.channel) and usable(entry.mask)):
-            session.blame(sender, "an entry whose keys or rows do not fit the session")
-        else:
-            entries[entry.key] = entry, sender
-            senders.add(sender)
-    found = [entries[key] for key in sorted(entries)]
-    session.roster, session.names = tuple(entry for entry, _ in found), [sender for _, sender in found]
-
-
-def _take_shares(session: Session, answers: Sequence[tuple[bytes, Answer]]) -> None:
-    for raw, answer in answers:
-        assert isinstance(answer, SessionReply)
-        member = _number(session, raw)
-        if member is None or member in session.given:
-            session.blame(_sender(raw), "shares of no member, or a second time")
-        elif [parcel.other for parcel in answer.parcels] != session.holders(member):
-            session.blame(_sender(raw), "shares for others than its holders")
-        else:
-            session.given[member] = answer
-
-
-def _take_input(session: Session, answers: Sequence[tuple[bytes, Answer]]) -> None:
-    session.inputs = Inputs(session.tasks, session.agenda.tasks, session.roster, session.names)
-    for raw, answer in answers:
-        assert isinstance(answer, tuple)
-        member = _number(session, raw)
-        if member is None or member not in session.given:
-            session.blame(_sender(raw), "an input of nobody who joined")
-        else:
-            session.inputs.put(member, *answer)
-    session.inputs.settle()
-
-
-def _take_consent(session: Session, answers: Sequence[tuple[bytes, Answer]]) -> None:
-    for raw, answer in answers:
-        assert isinstance(answer, SessionReply)
-        member = _number(session, raw)
-        if member in session.survivors:
-            session.consents[member] = answer.signature
-
-
-def _take_opening(session: Session, answers: Sequence[tuple[bytes, Answer]]) -> None:
-    there = set(session.survivors)
-    for raw, answer in answers:
-        assert isinstance(answer, SessionReply)
-        member = _number(session, raw)
-        if member is None or member not in session.consents:
-            continue
-        holds = set(session.holders(member)) & set(session.given)
-        for reveal in answer.reveals:
-            if reveal.member in holds and reveal.mask == (reveal.member not in there):
-                session.shares.put(reveal)
-
-
-def _missing(session: Session, stage: Stage) -> str:
-    """Why a session cannot go on after a stage; "" where it can."""
-    members = len(session.roster)
-    if not members:
-        return "expected members of a session, got none"
-    needs, least = terms(members), session.agenda.least
-    there = {
-        Stage.KEYS: range(members),
-        Stage.SHARES: session.joined,
-        Stage.INPUT: session.survivors,
-        Stage.CONSENT: tuple(session.consents),
-        Stage.OPENING: tuple(session.consents),
-    }[stage]
-    if len(there) < needs.agree:
-        return f"expected at least {needs.agree} of {members} members at stage {stage.name}, got {len(there)}"
-    if stage <= Stage.INPUT:
-        for place, most in enumerate(least):
-            rows = sum(session.roster[one].rows[place] for one in there)
-            if rows < most:
-                return f"expected at least {most} rows (honest) at stage {stage.name}, got {rows}"
-    if stage is Stage.INPUT and not crowded(session.agenda.session, session.digest, members, there):
-        return "expected survivors all along the circle of members, got too few in one place"
-    return ""
-
-
-def _sender(raw: bytes) -> str:
-    return raw.sender if isinstance(raw, Sent) else ""
-
-
-def _number(session: Session, raw: bytes) -> int | None:
-    sender = _sender(raw)
-    return session.names.index(sender) if sender in session.names else None
 
 
 _QUESTIONS = {
@@ -306,11 +219,4 @@ _QUESTIONS = {
     Stage.INPUT: _input,
     Stage.CONSENT: _consent,
     Stage.OPENING: _opening,
-}
-_TAKERS = {
-    Stage.KEYS: _take_keys,
-    Stage.SHARES: _take_shares,
-    Stage.INPUT: _take_input,
-    Stage.CONSENT: _take_consent,
-    Stage.OPENING: _take_opening,
 }

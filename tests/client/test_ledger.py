@@ -203,7 +203,7 @@ def test_the_ledger_is_its_owners_alone(desk: Any, votes: Table) -> None:
 
 def test_a_callback_that_fails_leaves_nothing(desk: Any, votes: Table, refusal: Refuse, monkeypatch: Any) -> None:
     node = desk.node(votes)
-    for name in ("client.payloads.Asked.randomized", "client.labeler._report"):
+    for name in ("client.payloads.Asked.randomized", "client.labeler.report"):
         with monkeypatch.context() as patch:
             patch.setattr(name, lambda *_: 1 / 0)
             assert refusal(node, desk.task(votes)) is Code.INTERNAL
