@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from protocol.codec import decode_bundle, decode_task, encode_bundle, identity
+from protocol.codec import decode_bundle, identity
 from protocol.counting import counted
 from protocol.errors import WireError
 from server.listening import RoundFailed
 from server.post import GROWTH, LONGEST, SHORTEST, Clock, Letter, Post
 from server.register import Register
 from server.round import ERRORS, LOST, Round
-from server.sent import Sent, fault_of, node_words
+from server.sent import Sent, node_words
 from server.signatures import SignTasks
 
 AGAIN = frozenset({3, 4, 5, 8})  # errors after which another message may be answered: something was lost, or ended
@@ -60,10 +60,10 @@ class Exchange:
 
         Each is a `server.sent.Sent`, which names its sender, or says why it may not count.
         """
-        asked = {identity(task): decode_task(task) for task in tasks}
-        round = Round(encode_bundle(tasks, self.sign(tasks) if self.sign else b""), asked)
-        self._most = max(self._most, round.longest())
-        self._send(round, self.nodes)
+        round = Round(tasks, self.name, self.sign)
+        nodes = self._wanted(round)
+        self._most = max([self._most, *(round.longest(node) for node in (nodes if round.addressed else nodes[:1]))])
+        self._send(round, nodes)
         end, pause = self.clock.now() + self.deadline, SHORTEST
         while self._open(round) and self.clock.now() < end:
             letters = self.post.pull([*round.waiting, *(self._old.keys() - self._gone)])
@@ -78,7 +78,7 @@ class Exchange:
                 pause = SHORTEST if letters else min(LONGEST, pause * GROWTH)
         self._close(round)
         if not round.answers:
-            raise RoundFailed(f"expected replies of {counted(len(self.nodes), 'node')}, got none: {self.describe()}")
+            raise RoundFailed(f"expected replies of {counted(len(nodes), 'node')}, got none: {self.describe()}")
         return [reply for node in sorted(round.answers) for reply in self._checked(node, round)]
 
     def describe(self) -> str:
@@ -106,14 +106,18 @@ class Exchange:
     def _checked(self, node: int, round: Round) -> list[Sent]:
         """One node's replies; those that may not count say why in place of what they say."""
         replies = []
-        for raw, (name, task) in zip(round.answers[node], round.asked.items(), strict=True):
-            fault = "" if self.register is None else fault_of(self.register.of(node), raw, {name: task})
+        for raw, name in zip(round.answers[node], map(identity, round.of(node)), strict=True):
+            fault = "" if self.register is None else round.fault(self.register.of(node), name, raw)
             replies.append(Sent(raw, self.name(node), name, fault))
         return replies
 
+    def _wanted(self, round: Round) -> Sequence[int]:
+        """The nodes that are asked something."""
+        return [node for node in self.nodes if round.of(node)] if round.addressed else self.nodes
+
     def _open(self, round: Round) -> bool:
         """Whether there is anything to wait for."""
-        wanted = self.nodes if self.strict else round.waiting.values()
+        wanted = self._wanted(round) if self.strict else round.waiting.values()
         return any(node not in round.answers for node in wanted)
 
     def _close(self, round: Round) -> None:
@@ -121,7 +125,7 @@ class Exchange:
         for name, node in round.sent.items():
             if name in round.waiting or name in self._gone:
                 self._old[name] = node, "duplicate" if node in round.answers else "late"
-        silent = dict.fromkeys(round.waiting.values()) if not self.strict else dict.fromkeys(self.nodes)
+        silent = dict.fromkeys(round.waiting.values()) if not self.strict else dict.fromkeys(self._wanted(round))
         for node in silent:
             if node not in round.answers:
                 why = round.lost.get(node, f"no reply within {self.deadline:g} s (deadline)")
@@ -130,8 +134,9 @@ class Exchange:
                     raise self._nothing_of(node, why)
 
     def _send(self, round: Round, nodes: Sequence[int]) -> None:
-        ids = self.post.push(nodes, round.raw)
-        sent = {name: node for name, node in zip(ids, nodes, strict=False) if name}
+        together = [[node] for node in nodes] if round.addressed else [nodes]
+        pushed = [(self.post.push(part, round.bundle(part[0])), part) for part in together if part]
+        sent = {name: node for ids, part in pushed for name, node in zip(ids, part, strict=False) if name}
         round.sent |= sent
         round.waiting |= sent
         for node in nodes:
@@ -142,7 +147,7 @@ class Exchange:
 
     def _ask_again(self, round: Round) -> None:
         """Ask the nodes again whose time has come, or who came in their place."""
-        for node in list(self.nodes):
+        for node in list(self._wanted(round)):
             if node not in round.answers and self.clock.now() >= round.due[node]:
                 target = self._present(node, round)
                 if target is None:
@@ -158,7 +163,7 @@ class Exchange:
         strangers = there - set(self.nodes)
         if node in there:
             return node
-        if not strangers or len(there) != len(self.nodes):
+        if round.addressed or not strangers or len(there) != len(self.nodes):
             return None
         new = min(strangers)
         _log.warning("%s is gone, and %s came in its place", self.name(node), self.name(new))
@@ -199,7 +204,7 @@ class Exchange:
             self._failed(round, node, f"Flower's error {letter.error}: {why}", again)
             return
         known = self.register.of(node) if self.register else None
-        most = round.longest(known.count if known else None)
+        most = round.longest(node, known.count if known else None)
         if len(letter.raw) > most:
             self._lost("unreadable", node, f"{len(letter.raw)} bytes where at most {most} can be an answer")
             return
@@ -208,8 +213,9 @@ class Exchange:
         except WireError as error:
             self._lost("unreadable", node, str(error))
             return
-        if len(replies) != len(round.asked):
-            self._lost("unreadable", node, f"{counted(len(replies), 'reply')} to {counted(len(round.asked), 'task')}")
+        asked = len(round.of(node))
+        if len(replies) != asked:
+            self._lost("unreadable", node, f"{counted(len(replies), 'reply')} to {counted(asked, 'task')}")
             return
         self.seen["answered"] += 1
         round.answers[node] = replies

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from protocol.codec import encode_bundle, identity
 from protocol.counting import counted
+from protocol.secure.messages import of_session
 from protocol.study import Cell, Study
 from protocol.trust import RANDOMIZED
 from server.evidence import Heard
@@ -44,12 +45,27 @@ class Resumed:
         """The replies of the nodes, or those that the journal has. Raises JournalError, and what asking raises."""
         name = identity(encode_bundle(tasks))
         before = self.journal.find(name)
+        if any(of_session(raw) for raw in tasks):
+            return self._stage(name, before, tasks)
         if before is None:
             self._round, self._before = (name, list(self.ask_nodes(tasks))), []
             return self._round[1]
         self._round, self._before = None, [restored(raw) for raw in before]
         self.replayed += 1
         return self._before
+
+    def _stage(self, name: bytes, before: list[bytes] | None, tasks: list[bytes]) -> list[bytes]:
+        """The answers to a stage of sessions, in the journal as soon as they came: the next stage is made of them.
+
+        Members say each stage once: asked otherwise by a server that forgot, they would refuse. What is written is
+        masked, or what takes masks off a sum that is opened.
+        """
+        if before is not None:
+            self.replayed += 1
+            return [restored(raw) for raw in before]
+        replies = list(self.ask_nodes(tasks))
+        self.journal.append(name, [stored(reply) for reply in replies])
+        return replies
 
     def check(self, heard: Sequence[Heard], unread: Sequence[str]) -> None:
         """Accept what a round brought, now or before, by what is asked of it now; a new one is then written.

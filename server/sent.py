@@ -2,12 +2,12 @@
 
 import json
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
 import numpy as np
 
-from protocol.codec import decode_reply
+from protocol.codec import Signed, decode_reply
 from protocol.errors import WireError
 from protocol.messages import Refusal, Report, Runs, Task
 from server.register import Known, Register
@@ -81,10 +81,9 @@ def fault_of(known: Known | None, raw: bytes, tasks: Mapping[bytes, Task]) -> st
     that the register gives it, and there are no more of them than mechanisms were offered. What is no reply at all is
     for its reader to say.
     """
-    if known is None:
-        return "a node that is not in the register"
-    if known.revoked:
-        return "a node whose key is revoked"
+    why = stranger(known)
+    if why or known is None:
+        return why
     try:
         answer = decode_reply(raw)
     except WireError:
@@ -93,7 +92,19 @@ def fault_of(known: Known | None, raw: bytes, tasks: Mapping[bytes, Task]) -> st
         return ""
     if len(answer) > 1 and len(answer) > max(len(task.menu) for task in tasks.values()):
         return MANY  # before thousands of signatures are checked
-    for signed in answer:
+    return fault_in(known, answer, tasks)
+
+
+def stranger(known: Known | None) -> str:
+    """Why nothing of a node may count; empty where something may."""
+    if known is None:
+        return "a node that is not in the register"
+    return "a node whose key is revoked" if known.revoked else ""
+
+
+def fault_in(known: Known, reports: Sequence[Signed], tasks: Mapping[bytes, Task]) -> str:
+    """Why one of a node's reports about `tasks` (by id) may not count; empty where nothing speaks against them."""
+    for signed in reports:
         if not signed.signature:
             return "a report without a signature"
         if not signed_by(known.key, signed.raw, signed.signature):

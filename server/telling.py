@@ -11,6 +11,7 @@ from server.delivery import one_line
 from server.evidence import Heard
 from server.exchange import Exchange
 from server.listening import Ask, Check, RoundFailed
+from server.sent import Addressed
 
 # In a log such a line stands behind a logger's level and colours only: what clients say is never at a line's start.
 _LOGGED = re.compile(r"(?:\x1b\[[\d;]*m|INFO|[\s:])*(cell-\d+-\d+-\d+: exchange \d+ with .+; messages so far: .+)")
@@ -37,9 +38,10 @@ class Telling:
         return partial(self._ask, cell), self._check
 
     def _ask(self, cell: str, tasks: list[bytes]) -> list[bytes]:
+        self._say()  # of a stage of sessions, which is checked with all the others
         self._asked += 1
         with_whom = f"{cell}: exchange {self._asked} with {counted(len(self.exchange.nodes), 'node')}"
-        sent = f"{counted(len(tasks), 'task')}, {sum(map(len, tasks))} bytes to each"
+        sent = _sent(tasks)
         self._words = f"{with_whom}: {sent}"
         try:
             replies = list(self.carry(tasks))
@@ -64,6 +66,14 @@ class Telling:
         if self._words is not None:
             self.tell(one_line(f"{self._words}; messages so far: {self.exchange.describe()}"))
             self._words = None
+
+
+def _sent(tasks: Sequence[bytes]) -> str:
+    """What was asked, in words; of what is for some nodes only, the bytes to all of them."""
+    if not any(isinstance(raw, Addressed) for raw in tasks):
+        return f"{counted(len(tasks), 'task')}, {sum(map(len, tasks))} bytes to each"
+    total = sum(len(raw) * (len(raw.to) if isinstance(raw, Addressed) else 1) for raw in tasks)
+    return f"a stage of sessions, {total} bytes to all"
 
 
 def told_in(line: str) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.labeler import refusal
-from client.secure.membership import Memory, Membership, simulated
+from client.secure.membership import Membership, Memory, simulated
 from client.secure.stages import Mask, Member, answered
 from protocol.codec import decode_task, encode_reply, encode_report, encode_task, identity
 from protocol.messages import Coins, Kind, Mechanism, Payload, Report, Runs, Task

@@ -1,12 +1,9 @@
 """Sums that a session opens: bit-identical to the plain sums of those who stayed, wherever others dropped out."""
 
 import numpy as np
-import pytest
 
-from protocol.secure.codec import decode_ask
-from protocol.secure.messages import Stage
 from server.secure.session import securely
-from tests.secure.conftest import Room, room_of, task_of
+from tests.secure.conftest import room_of, task_of
 
 SEED = 20260
 
