@@ -87,7 +87,7 @@ def path_at(table: Mapping[str, Any], key: str, place: str, folder: Path) -> Pat
 
 
 def _comparisons(top: Mapping[str, Any], place: str) -> Wanted:
-    named = {key: strict.text(top[key], f"[{place}] {key}") for key in COLUMN_KEYS if key in top}
+    named: dict[str, Any] = {key: strict.text(top[key], f"[{place}] {key}") for key in COLUMN_KEYS if key in top}
     if "coding" in named:
         codes(named["coding"])
     both, between = (strict.text(top[key], f"[{place}] {key}") if key in top else None for key in ("pair", "between"))

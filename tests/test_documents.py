@@ -39,6 +39,7 @@ GUIDES = (
     "GLOSSARY",
     "HEAVY_DEFAULTS",
     "HEAVY_TAILS",
+    "LABELING",
     "PERSONAL_BUDGETS",
     "PLANNING",
     "POLICIES",

@@ -28,7 +28,7 @@ class Wanted:
     one of their items, and says that it is no secret which rows these are. `questions` () asks one question in all
     rows. `row` names the column of global row numbers, where a split wrote one. `prompt` names a column: items are then
     answers to what it says. `coding` declares what the winner's field holds (`client.sources.outcomes.CODINGS`):
-    numbers and other codes have no meaning without it.
+    numbers and other codes have no meaning without it. `answered` False: there may be no column that says who won.
     """
 
     labeler: str | None = None
@@ -44,14 +44,16 @@ class Wanted:
     unnamed: str | None = None
     prompt: str | None = None
     between: str | None = None
+    answered: bool = True
 
 
 @dataclass(frozen=True)
 class Columns:
     """The columns of one file. With a `loser`, `winner` and `loser` are the two items and there is no `pair`.
 
-    There is no `pair` either where `both` items stand in one cell, and no `winner` where `wins` are counted. What is
-    `between` the items of a cell is None until its cells are read (`client.sources.pair_cells`).
+    There is no `pair` either where `both` items stand in one cell, and no `winner` where `wins` are counted or nobody
+    has answered yet. What is `between` the items of a cell is None until its cells are read
+    (`client.sources.pair_cells`).
     """
 
     labeler: str | None
@@ -229,9 +231,10 @@ def _comparison(header: Header, wanted: Wanted) -> _Way:
             for won in header.known([other])
         ]
         found += [_Way(winner=won, loser=lost) for lost, won in ends if wanted.winner in (None, won)]
-    found = list(dict.fromkeys(found))  # a column that is there twice is told of by its name
+    found = list(dict.fromkeys(found if found or wanted.answered else known))  # one there twice is told of by its name
     if len(found) != 1:
-        error = header.error(f"two columns of items and one that says who won{_several(found)}")
+        won = " and one that says who won" if wanted.answered else ""
+        error = header.error(f"two columns of items{won}{_several(found)}")
         odd = "" in header.names or len(set(header.names)) < len(header.names)
         hint = ". Does the first line name the columns, each once?" if odd else ""
         raise error if found else NoComparison(f"{error}{hint}")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from client.sources.column_names import TEXTS, plain
 from client.sources.columns import DROP, Columns
-from client.sources.outcomes import FIRST, SECOND, TIE, in_order, outcomes
+from client.sources.outcomes import FIRST, MISSING, SECOND, TIE, in_order, outcomes
 from client.sources.pair_cells import parted_cells
 from client.sources.reading import Records, SourceError, Texts, name_of
 from protocol.study import MOST
@@ -55,7 +55,7 @@ def comparisons(records: Records, columns: Columns) -> Comparisons:
     if columns.wins:
         return _counted(records, columns, places, (first, second), left)
     if columns.sides is None or columns.winner is None:
-        found = np.full(len(places), SECOND, dtype=np.uint8)
+        found = np.full(len(places), SECOND if columns.sides is None else MISSING, dtype=np.uint8)
     else:
         found = outcomes(records, columns.winner, columns.coding, places, columns.sides, (first, second))
     return Comparisons(places, *in_order(first, second, found), None, *left)

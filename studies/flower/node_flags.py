@@ -38,12 +38,12 @@ def chosen(args: argparse.Namespace) -> Chosen:
     if args.part is not None:
         part, parts = _part(args.part)
         words = [f"partition-id={part}", f"num-partitions={parts}", *signs]
-        return Chosen(None, " ".join(words), _link(args, None, key))
+        return Chosen(None, " ".join(words), link_of(args, None, key))
     if args.labels is not None:
         return _of_labels(args, key, signs)
     path = Path(args.config).resolve()
     node = read_node(path)
-    return Chosen(node, " ".join([f'config="{path}"', *signs]), _link(args, node, key))
+    return Chosen(node, " ".join([f'config="{path}"', *signs]), link_of(args, node, key))
 
 
 def _of_labels(args: argparse.Namespace, key: Path | None, signs: list[str]) -> Chosen:
@@ -53,10 +53,11 @@ def _of_labels(args: argparse.Namespace, key: Path | None, signs: list[str]) -> 
     ledger = None if args.ledger is None else _plain(Path(args.ledger).resolve(), "--ledger")
     node = read_node(policy, labels, ledger)
     words = [f'config="{policy}"', f'labels="{labels}"', *([f'ledger="{ledger}"'] if ledger else []), *signs]
-    return Chosen(node, " ".join(words), _link(args, node, key))
+    return Chosen(node, " ".join(words), link_of(args, node, key))
 
 
-def _link(args: argparse.Namespace, node: NodeFile | None, key: Path | None) -> SuperLink:
+def link_of(args: argparse.Namespace, node: NodeFile | None, key: Path | None) -> SuperLink:
+    """Where a node connects: `--superlink` with its certificates and `key`, or its own file. Raises NodeFileError."""
     if args.superlink is None:
         if args.certs is not None or key is not None:
             raise NodeFileError("--certs, --key: expected --superlink with them: else [superlink] has its own")

@@ -4,6 +4,8 @@ The runs that they show are made there, the one over Flower by real nodes. `--do
 """
 
 import argparse
+import itertools
+import json
 import re
 import shutil
 import signal
@@ -26,9 +28,20 @@ SHOWN = {  # in docs/screenshots -> here
     "report-three-runs.png": "three-1400-light.png",
     "watch.png": "watch-1400-light.png",
     "watch-narrow-dark.png": "watch-400-dark.png",
+    "label.png": "label-1400-light.png",
+    "label-narrow-dark.png": "label-400-dark.png",
 }
 HALF = 0.55  # of a run is watched
 PAIRS = (("tea", "coffee"), ("coffee", "mate"), ("tea", "mate"))
+ANSWERS = {  # to a prompt: a labeler compares each two
+    "Name a bakery.": ("Crumbs & Co.", "The Daily Loaf", "Half Baked", "Rye Not?"),
+    "Why is the sky blue?": (
+        "Sunlight is made of all colours. Air bounces the blue ones around much more than the red ones, so that some "
+        "blue light reaches your eyes from wherever you look.",
+        "Because of Rayleigh scattering, whose intensity is the inverse fourth power of the wavelength.",
+        "It mirrors the sea.",
+    ),
+}
 
 
 def halftruth(*words: str) -> None:
@@ -81,16 +94,45 @@ def nodes(folder: Path) -> Path:
     return folder
 
 
+def pairs(folder: Path) -> tuple[str, ...]:
+    """Flags of a labeler with nine pairs, who has answered nothing yet."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    lines = [
+        {"prompt": prompt, "output_1": one, "output_2": other}
+        for prompt, answers in ANSWERS.items()
+        for one, other in itertools.combinations(answers, 2)
+    ]
+    (folder / "pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    policy = '[policy]\ntrust = ["local"]\nlabel_cap = 2\nmax_epsilon = 1\n'
+    (folder / "policy.toml").write_text(policy, encoding="utf-8")
+    return ("--pairs", str(folder / "pairs.jsonl"), "--policy", str(folder / "policy.toml"))
+
+
+def label(browser: Any, folder: Path) -> None:
+    """Pictures of a labeler's page: a pair of texts after some answers, and what is there after a release."""
+    with served("label", *pairs(folder / "labeler")) as url:
+        page = browser.new_page()
+        page.goto(url)
+        for done, key in enumerate(("ArrowLeft", "=", "s", *["ArrowRight"] * 3)):
+            page.locator("#progress-words", has_text=f", {done} of 9").wait_for()
+            page.keyboard.press(key)
+        page.locator("#progress-words", has_text=", 6 of 9").wait_for()
+        take(browser, folder, "label", url, "#side-0.long", full=False)
+        page.locator("#release").click()
+        page.locator("#yes").click()
+        page.get_by_text("5 released").wait_for()
+        page.close()
+        take(browser, folder, "label-released", url, "#command")
+
+
 @contextmanager
 def served(*words: str) -> Iterator[str]:
-    """The address of a live view."""
-    command = [*HALFTRUTH, "watch", *words, "--serve", "--port", "0"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
+    """The address that a command prints: of a live view, or of a labeler's page."""
+    with subprocess.Popen([*HALFTRUTH, *words, "--port", "0"], cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
-        found = re.search(r"http://\S+/", child.stdout.readline())
-        assert found is not None
         try:
-            yield found[0]
+            yield next(found[0] for line in child.stdout if (found := re.search(r"http://\S+", line)))
         finally:
             child.send_signal(signal.SIGINT)
 
@@ -126,8 +168,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     pages = {"report": [runs[0]], "three": runs}
     for name, found in pages.items():
         halftruth("report", *map(str, found), "--html", str(folder / f"{name}.html"))
-    watched, budgets = stopped(folder / "deployment"), nodes(folder / "nodes")
-    with sync_playwright() as playwright, served(str(watched), "--budgets", str(budgets)) as live:
+    watch = ("watch", str(stopped(folder / "deployment")), "--budgets", str(nodes(folder / "nodes")), "--serve")
+    with sync_playwright() as playwright, served(*watch) as live:
         path = next(filter(None, map(shutil.which, NAMES)), None)
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         for name in pages:
@@ -136,6 +178,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         take(browser, folder, "report-top", report, ".holder svg .mark", full=False)
         take(browser, folder, "report-errors", report, "#errors-0 .mark", "#errors-0")
         take(browser, folder, "watch", live, "#errors tr")
+        label(browser, folder)
         browser.close()
     if args.docs:
         for name, here in SHOWN.items():
