@@ -45,7 +45,7 @@ def of_table(name: str, epsilon: Decimal, table: DiscreteChannel) -> Subject:
 
     def laws() -> Mapping[str, Law]:
         axis = Axis.cut(coin_cuts(table))
-        return {name: enumerated(partial(_report, table, value), [[axis]]) for name, value in inputs.items()}
+        return {name: enumerated(partial(report_of, table, value), [[axis]]) for name, value in inputs.items()}
 
     return Subject(name, Claim(epsilon, Decimal(0), UNIT), inputs, all_pairs(inputs), _BORDER, laws=laws)
 
@@ -87,7 +87,8 @@ def coin_cuts(table: DiscreteChannel) -> set[int]:
     return cuts
 
 
-def _report(table: DiscreteChannel, value: int, words: Words) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+def report_of(table: DiscreteChannel, value: int, words: Words) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """Reports of one value, a coin each."""
     values = np.full(len(words), value, dtype=np.uint8)
     return randomize(values, table, GivenDraws(words), range(len(words)))
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 
-from protocol.arms import RECORD
+from protocol.arms import MECHANISMS, RECORD
 from protocol.choice_law import CHOICE_LOCAL
 from protocol.mechanisms import LOCAL
 from protocol.messages import Ties
 from protocol.numeric import NUMERIC, VOTES
 from protocol.strict import StudyError
+from protocol.trust import Trust
 from server.mechanisms import CENTRAL
 from server.mechanisms.exact_choices import HISTOGRAM, THRESHOLD
 from server.mechanisms.rounds import ROUNDS
@@ -18,6 +19,7 @@ from server.mechanisms.selections import SELECTIONS
 from studies.audit.subject import Subject
 
 Build = Callable[[Decimal], Subject]
+SHUFFLED = tuple(MECHANISMS[Trust.SHUFFLED, kind][0] for kind in ("pairwise", "choice"))
 ONE = Decimal(1)
 DIMENSIONS = {"duchi-cube": (3, 2), "unary": (2,), "gaussian": (2,), "duchi-ball": (3,)}  # of numbers; others (1, 3)
 _ARMS: dict[str, dict[str, object]] = {
@@ -61,6 +63,8 @@ def _registered() -> Mapping[str, Build]:
     found["label/randomized-response+randomized-ties"] = partial(_label, "randomized-response", Ties.RANDOMIZED)
     for name in CHOICE_LOCAL:
         found[f"choice/{name}"] = partial(_choice, name)
+    for name in SHUFFLED:
+        found[f"shuffled/{name}"] = partial(_shuffled, name)
     for name in (*NUMERIC, *VOTES):
         for dimension in DIMENSIONS.get(name, (3,) if name.startswith("priv-unit") else (1, 3)):
             found[f"numbers/{name}/{dimension}"] = partial(_numbers, name, dimension)
@@ -93,6 +97,12 @@ def _choice(name: str, epsilon: Decimal) -> Subject:
     from studies.audit.labels import of_choice
 
     return of_choice(name, epsilon)
+
+
+def _shuffled(name: str, epsilon: Decimal) -> Subject:
+    from studies.audit.shuffled import of_group
+
+    return of_group(name, epsilon)
 
 
 def _numbers(name: str, dimension: int, epsilon: Decimal) -> Subject:

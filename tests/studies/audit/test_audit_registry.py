@@ -22,6 +22,7 @@ from server.mechanisms.exact_choices import CHOICES
 from server.mechanisms.rounds import ROUNDS
 from server.mechanisms.selections import SELECTIONS
 from studies.audit.run import EXACT, audit
+from studies.audit.shuffled import GROUPS
 from studies.audit.subjects import SUBJECTS, build
 
 LEVELS = tuple(map(Decimal, ("0.1", "1", "4")))
@@ -35,7 +36,8 @@ EXACTLY = sorted(
 )
 NORMAL = ("numbers/gaussian/", "central/", "records/gaussian")  # whose noise is Gaussian
 EXACTLY.remove("node/file")
-SAMPLED = sorted(set(SUBJECTS) - set(EXACTLY))
+SHUFFLED = sorted(name for name in SUBJECTS if name.startswith("shuffled/"))
+SAMPLED = sorted(set(SUBJECTS) - set(EXACTLY) - set(SHUFFLED))
 
 
 def named(kind: str) -> set[str]:
@@ -47,6 +49,7 @@ def test_no_mechanism_of_a_registry_is_left_out() -> None:
     assert {*NUMERIC, *VOTES, *SCALARS} == named("numbers")
     assert set(CENTRAL) == set(ARM_CENTRAL) == named("central")
     assert set(RECORD) == named("objective") and set(SELECTIONS) == named("selection")
+    assert set(GROUPS) == named("shuffled")
     assert {*ROUNDS, *CHOICES} == named("records") and {*NUMERIC, "sums"} == named("canary")
     assert {"exceedances" if name in ("threshold", "histogram") else name for name in named("records")} == set(
         RECORD_CENTRAL
@@ -62,6 +65,16 @@ def test_exact_laws_keep_their_claim_and_reach_it(name: str) -> None:
         found = audit(build(name, level), DRAWS, CONFIDENCE, seed=1)
         assert found.way == EXACT and not found.broken
         assert found.found == pytest.approx(float(level), rel=0.01) and not math.isinf(found.found)
+
+
+@pytest.mark.parametrize("name", SHUFFLED)
+def test_exact_laws_of_groups_keep_their_claim_at_its_delta(name: str) -> None:
+    """Of two answers the level is computed exactly, and used up; of more it is a bound."""
+    for level in LEVELS:
+        found = audit(build(name, level), DRAWS, CONFIDENCE, seed=1)
+        assert found.way == EXACT and not found.broken
+        reached = float(level) * (0.999 if name == "shuffled/randomized-response" else 0.6)
+        assert reached <= found.found <= float(level) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", SAMPLED)
