@@ -63,7 +63,9 @@ def gap(n: int, variance: float) -> float:
     (True, 0.0)
     """
     if not (n >= 1 and variance >= 0.25):
-        raise ValueError(f"expected a variance of at least 1/4 of each of n >= 1 shares, got {variance} of {n}")
+        raise ValueError(
+            f"expected a variance of at least 1/4 of each of n >= 1 shares, got {variance} of {n}: use a finer grid"
+        )
     return 10 * math.fsum(math.exp(-2 * math.pi**2 * variance * k / (k + 1)) for k in range(1, n))
 
 

@@ -9,22 +9,17 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import skellam
 
-from server.mechanisms.distributed import (
-    USUAL_LOSS,
-    discrete_gaussian_gap,
-    discrete_gaussian_rho,
-    rounded_norm,
-    skellam_divergence,
-)
+from protocol.noise.discrete_gaussian import USUAL_LOSS, gap, rho, rounded_norm
+from protocol.noise.skellam import divergence
 
 Oracle = Callable[[str], float]
 
 
 def test_oracles(heavy_oracle: Oracle) -> None:
-    assert discrete_gaussian_gap(100, 0.25) == pytest.approx(heavy_oracle("ddg_tau(n=100"), rel=1e-13)
-    assert discrete_gaussian_rho(10, 100, 4, 1000) == pytest.approx(heavy_oracle("ddg rho (D2=10"), rel=1e-13)
+    assert gap(100, 0.25) == pytest.approx(heavy_oracle("ddg_tau(n=100"), rel=1e-13)
+    assert rho(10, 100, 4, 1000) == pytest.approx(heavy_oracle("ddg rho (D2=10"), rel=1e-13)
     assert rounded_norm(100, 1024) == pytest.approx(heavy_oracle("rounded norm (c=100"), rel=1e-13)
-    assert skellam_divergence(8, 300, 10, 1e4) == pytest.approx(heavy_oracle("Skellam RDP(alpha=8"), rel=1e-13)
+    assert divergence(8, 300, 10, 1e4) == pytest.approx(heavy_oracle("Skellam RDP(alpha=8"), rel=1e-13)
 
 
 @pytest.mark.parametrize("parts", [(0.3, 0.5, 0.7, 0.2), (2.5,) * 6, (0.01,) * 8, (10.25, -3.5, 0.5)])
@@ -51,13 +46,13 @@ def test_a_sum_of_discrete_gaussians_is_nearly_one(n: int, variance: float) -> N
     whole = np.exp(-(reach**2) / (2 * n * variance))
     whole /= whole.sum()
     inside = np.abs(reach) <= 25  # where sums of truncated laws are those of whole ones
-    gap = np.abs(np.log(total[inside]) - np.log(whole[inside])).max()
-    assert gap <= discrete_gaussian_gap(n, variance) + 1e-12
+    between = np.abs(np.log(total[inside]) - np.log(whole[inside])).max()
+    assert between <= gap(n, variance) + 1e-12
 
 
 def test_large_noise_costs_what_gaussian_noise_does() -> None:
-    assert discrete_gaussian_rho(3, 50, 2.0, 10) == pytest.approx(9 / (2 * 50 * 2.0), rel=1e-3)
-    assert discrete_gaussian_rho(3, 50, 0.25, 10) > 10 * 9 / (2 * 50 * 0.25)
+    assert rho(3, 50, 2.0, 10) == pytest.approx(9 / (2 * 50 * 2.0), rel=1e-3)
+    assert rho(3, 50, 0.25, 10) > 10 * 9 / (2 * 50 * 0.25)
 
 
 @pytest.mark.parametrize(("shift", "variance", "order"), [(1, 4.0, 2), (3, 25.0, 8), (1, 1.0, 3), (10, 400.0, 4)])
@@ -66,7 +61,7 @@ def test_skellam_noise_costs_no_more_than_is_said(shift: int, variance: float, o
     reach = np.arange(-int(12 * math.sqrt(variance)) - 12, int(12 * math.sqrt(variance)) + 13)
     log = [skellam.logpmf(reach - at, variance / 2, variance / 2) for at in (shift, 0)]
     found = float(logsumexp(order * log[0] + (1 - order) * log[1])) / (order - 1)
-    assert found <= skellam_divergence(order, shift, shift, variance)
+    assert found <= divergence(order, shift, shift, variance)
     assert found >= 0.7 * order * shift**2 / (2 * variance)
 
 
@@ -74,8 +69,8 @@ def test_nonsense_is_refused() -> None:
     with pytest.raises(ValueError, match="loss"):
         rounded_norm(1, 2, 1.0)
     with pytest.raises(ValueError, match="1/4"):
-        discrete_gaussian_gap(10, 0.2)
+        gap(10, 0.2)
     with pytest.raises(ValueError, match="sensitivity"):
-        discrete_gaussian_rho(math.nan, 10, 1, 1)
+        rho(math.nan, 10, 1, 1)
     with pytest.raises(ValueError, match="order"):
-        skellam_divergence(1, 1, 1, 1)
+        divergence(1, 1, 1, 1)
