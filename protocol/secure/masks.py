@@ -18,14 +18,14 @@ INFO_ROOT, INFO_CHANNEL, INFO_MASK, INFO_SELF = (
     b"halftruth self",
 )
 INFO_STREAM, INFO_TICKET, INFO_NODE = b"halftruth stream", b"halftruth ticket", b"halftruth node key"
-MOST_MODULUS = 1 << 63
+MOST_MODULUS = 1 << 53  # so that sums are exact as float64
 
 
 def check_modulus(task: Task) -> int:
-    """A task's modulus. Raises ValueError unless it is a power of two in 2..2^63."""
+    """A task's modulus. Raises ValueError unless it is a power of two in 2..2^53."""
     modulus = task.modulus
     if not 2 <= modulus <= MOST_MODULUS or modulus & (modulus - 1):
-        raise ValueError(f"expected a modulus that is a power of two in 2..2^63, got {modulus}")
+        raise ValueError(f"expected a modulus that is a power of two in 2..2^53, got {modulus}")
     return modulus
 
 

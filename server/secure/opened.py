@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,28 +54,37 @@ def opened(session: Session) -> list[Heard]:
 
 def _keys(session: Session) -> list[Key]:
     """The keys of all masks on the sum: survivors' own, and those that survivors share with who dropped out."""
-    name, needs, there = session.agenda.session, terms(len(session.roster)), set(session.survivors)
+    name, there = session.agenda.session, set(session.survivors)
     keys = list[Key]()
     for member in session.joined:
-        shares = session.shares.of(member)
         if member in there:
             said = session.given[member].commitment
-            seed = secret_of(shares, needs.threshold, lambda seed, said=said: commitment(name, seed) == said)  # type: ignore[misc]
+            seed = _secret(session, member, partial(_commits, name, said))
             keys.append((-1, self_key(seed, name)))
             continue
-        public = session.roster[member].mask
-        seed = secret_of(
-            shares,
-            needs.threshold,
-            lambda seed, public=public: mask_key(seed, name).public_key().public_bytes_raw() == public,  # type: ignore[misc]
-        )
-        own = mask_key(seed, name)
+        own = mask_key(_secret(session, member, partial(_makes, name, session.roster[member].mask)), name)
         keys += [
             (-sign_of(other, member), pair_key(own, session.roster[other].mask, name, member, other))
             for other in session.near(member)
             if other in there
         ]
     return keys
+
+
+def _commits(session: bytes, said: bytes, seed: bytes) -> bool:
+    return commitment(session, seed) == said
+
+
+def _makes(session: bytes, public: bytes, seed: bytes) -> bool:
+    return mask_key(seed, session).public_key().public_bytes_raw() == public
+
+
+def _secret(session: Session, member: int, right: Callable[[bytes], bool]) -> bytes:
+    """One of a member's secrets. Raises NotOpened naming whose it is."""
+    try:
+        return secret_of(session.shares.of(member), terms(len(session.roster)).threshold, right)
+    except NotOpened as error:
+        raise NotOpened(f"{session.names[member]}: {error}") from None
 
 
 def _sum(session: Session, place: int, keys: list[Key]) -> Collected:

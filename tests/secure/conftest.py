@@ -6,6 +6,7 @@ from decimal import Decimal
 from hashlib import sha256
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from client.labeler import refusal
@@ -122,3 +123,15 @@ def room_of(members: int, seed: int = 5, memory: Callable[[int], Memory] | None 
         own = replace(simulated(seed, client, members), least=least)
         found.append(Plain(client, own if memory is None else replace(own, memory=memory(client))))
     return Room(found)
+
+
+@pytest.fixture(name="task_of")
+def _task_of() -> Callable[..., Task]:
+    """The maker of tasks: test modules cannot import this file."""
+    return task_of
+
+
+@pytest.fixture(name="room_of")
+def _room_of() -> Callable[..., Room]:
+    """The maker of members."""
+    return room_of

@@ -1,18 +1,156 @@
 """Sums that a session opens: bit-identical to the plain sums of those who stayed, wherever others dropped out."""
 
+from collections.abc import Callable, Collection
+from typing import Any
+
 import numpy as np
+import pytest
 
+from protocol.messages import Code, Runs, Task
+from protocol.secure.codec import decode_ask
+from protocol.secure.graph import terms
+from protocol.secure.messages import Stage
+from server.evidence import Heard
 from server.secure.session import securely
-from tests.secure.conftest import room_of, task_of
 
+Make = Callable[..., Any]
 SEED = 20260
 
 
-def test_members_who_all_stay_open_the_plain_sum() -> None:
+def dropping(gone: dict[Stage, Collection[int]]) -> Callable[[str, bytes], bytes | None]:
+    """Members that do not get what is asked at a stage, nor anything later."""
+
+    def tamper(name: str, raw: bytes) -> bytes | None:
+        stage, client = decode_ask(raw).stage, int(name.split()[1])
+        return None if any(client in who for when, who in gone.items() if when <= stage) else raw
+
+    return tamper
+
+
+def same(room: Any, heard: Heard, who: Collection[int]) -> None:
+    """The opened sum is the plain one of these members."""
+    collected = heard.collected
+    assert collected.rows.tolist() == sorted(who)
+    np.testing.assert_array_equal(collected.residues, room.sum(heard.task, who))
+    half = heard.task.modulus // 2
+    assert collected.sums is not None and collected.residues is not None
+    assert ((-half <= collected.sums) & (collected.sums < half)).all()
+    np.testing.assert_array_equal(collected.sums.astype(np.int64) % heard.task.modulus, collected.residues)
+
+
+def test_members_who_all_stay_open_the_plain_sum(room_of: Make, task_of: Make) -> None:
     for members in (1, 2, 3, 7):
         room, task = room_of(members), task_of(members, members)
         heard = securely([task], room.ask)[task]
-        assert room.rounds == 5
-        assert heard.collected.rejected == () and heard.collected.rows.tolist() == list(range(members))
-        assert heard.collected.residues is not None and heard.collected.sums is not None
-        np.testing.assert_array_equal(heard.collected.residues, room.sum(task))
+        assert room.rounds == 5 and heard.collected.rejected == ()
+        same(room, heard, range(members))
+
+
+@pytest.mark.parametrize("modulus", [2, 1 << 8, 1 << 33, 1 << 53])
+def test_every_modulus_opens(room_of: Make, task_of: Make, modulus: int) -> None:
+    room, task = room_of(4), task_of(4, 3, modulus=modulus)
+    same(room, securely([task], room.ask)[task], range(4))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+@pytest.mark.parametrize("stage", list(Stage))
+def test_whoever_drops_out_at_a_stage_is_in_the_sum_or_not_as_a_whole(
+    room_of: Make, task_of: Make, stage: Stage, share: float
+) -> None:
+    """Who was masked counts, though it is gone when the sum is opened; who was not is not in it."""
+    members = 20
+    gone = list(range(3, 3 + int(share * members)))
+    room, task = room_of(members), task_of(members, 12)
+    room.tamper = dropping({stage: gone})
+    heard = securely([task], room.ask)[task]
+    stayed = set(range(members)) - set(gone)
+    same(room, heard, range(members) if stage >= Stage.CONSENT else stayed)
+
+
+def test_members_drop_out_at_every_stage_of_one_session(room_of: Make, task_of: Make) -> None:
+    members = 30
+    room, tasks = room_of(members), [task_of(members, 20), task_of(members, 17, width=3, modulus=1 << 40)]
+    room.tamper = dropping(
+        {Stage.KEYS: [0], Stage.SHARES: [1, 2], Stage.INPUT: [3, 9], Stage.CONSENT: [4], Stage.OPENING: [29]}
+    )
+    heard = securely(tasks, room.ask)
+    for task in tasks:
+        same(room, heard[task], set(range(members)) - {0, 1, 2, 3, 9})
+
+
+@pytest.mark.parametrize(
+    ("stage", "most"), [(Stage.SHARES, 6), (Stage.INPUT, 6), (Stage.CONSENT, 6), (Stage.OPENING, 6)]
+)
+def test_below_the_least_members_nothing_is_opened(room_of: Make, task_of: Make, stage: Stage, most: int) -> None:
+    members = 10
+    assert terms(members).agree == most
+    room, task = room_of(members), task_of(members, 1)
+    for stay, opened in ((most, True), (most - 1, False)):
+        room.tamper = dropping({stage: range(stay, members)})
+        collected = securely([task], room.ask)[task].collected
+        assert (collected.residues is not None) == opened
+        if not opened:
+            assert collected.sums is None and not len(collected.rows) and "expected" in collected.rejected[0]
+
+
+def test_below_the_rows_that_noise_is_sized_for_nothing_is_opened(room_of: Make, task_of: Make) -> None:
+    members, honest = 10, 9
+    for gone, opened in (([4], True), ([4, 5], False)):
+        for stage in (Stage.KEYS, Stage.SHARES, Stage.INPUT):
+            room, task = room_of(members), task_of(members, honest)
+            room.tamper = dropping({stage: gone})
+            assert (securely([task], room.ask)[task].collected.residues is not None) == opened
+
+
+def test_members_of_a_policy_with_a_least_number_refuse_fewer(room_of: Make, task_of: Make) -> None:
+    room, task = room_of(4, least=5), task_of(4, 2)
+    collected = securely([task], room.ask)[task].collected
+    assert collected.residues is None and collected.refusals == {Code.TOO_FEW_MEMBERS: 4}
+    assert collected.refusing[Code.TOO_FEW_MEMBERS] == {f"client {client}" for client in range(4)}
+
+
+def test_tasks_about_other_rows_have_sessions_of_their_own_side_by_side(room_of: Make, task_of: Make) -> None:
+    members = 9
+    room = room_of(members)
+    groups = [Runs.of(range(start, members, 3)) for start in range(3)]
+    tasks: list[Task] = [task_of(members, 3, rows=rows) for rows in groups]
+
+    def tamper(name: str, raw: bytes) -> bytes | None:
+        ask = decode_ask(raw)
+        held = [
+            int(name.split()[1]) in rows.numbers()
+            for task, rows in zip(tasks, groups, strict=True)
+            if ask.agenda.tasks == (by_task[task],)
+        ]
+        return raw if held == [True] else None
+
+    from protocol.codec import encode_task, identity
+
+    by_task = {task: identity(encode_task(task)) for task in tasks}
+    room.tamper = tamper
+    heard = securely(tasks, room.ask)
+    assert room.rounds == 5
+    for task, rows in zip(tasks, groups, strict=True):
+        same(room, heard[task], rows.numbers().tolist())
+
+
+def test_a_hundred_members_open_their_sum_over_a_circle(room_of: Make, task_of: Make) -> None:
+    members = 100
+    assert terms(members).crowd > 0
+    room, task = room_of(members), task_of(members, 70, width=10)
+    gone = np.random.Generator(np.random.Philox(SEED)).permutation(members)[:30].tolist()
+    room.tamper = dropping(
+        {Stage.KEYS: gone[:0], Stage.SHARES: gone[:10], Stage.INPUT: gone[10:25], Stage.OPENING: gone[25:]}
+    )
+    heard = securely([task], room.ask)[task]
+    same(room, heard, set(range(members)) - set(gone[:25]))
+
+
+@pytest.mark.slow
+def test_a_thousand_members_open_their_sum(room_of: Make, task_of: Make) -> None:
+    members = 1000
+    room, task = room_of(members), task_of(members, 700, width=10)
+    gone = np.random.Generator(np.random.Philox(SEED)).permutation(members)[:300].tolist()
+    room.tamper = dropping({Stage.INPUT: gone[:250], Stage.CONSENT: gone[250:]})
+    heard = securely([task], room.ask)[task]
+    same(room, heard, set(range(members)) - set(gone[:250]))
