@@ -82,8 +82,10 @@ def terms_of(task: Task, mechanism: Mechanism) -> Terms:
     if task.trust is not Trust.DISTRIBUTED or mechanism.name not in DISTRIBUTED:
         raise ValueError(f"expected noise in shares out of {DISTRIBUTED}, got {mechanism.name[:40]!r}")
     values = dict(mechanism.parameters)
-    if set(values) != _NAMES or values["delta"] != task.delta or values["epsilon"] != task.epsilon:
+    if set(values) != _NAMES or (values["epsilon"], values["delta"]) != (task.epsilon, task.delta):
         raise ValueError(f"expected the parameters {sorted(_NAMES)}, and the task's level, got {sorted(values)}")
+    if not all(value.is_finite() for value in values.values()):
+        raise ValueError("expected parameters that are finite numbers")
     if task.epsilon is None or task.delta is None or task.unit is not Unit.LABEL or task.cap or task.groups is not None:
         raise ValueError("expected a claim for a label, without cap and groups")
     honest, radius, exponent = values["honest"], values["radius"], row_exponent(task)
