@@ -74,7 +74,11 @@ def main(args: argparse.Namespace) -> int:
         raise StudyError(f"--port: expected 0 to 65535, got {args.port}")
     try:
         with held(strict.make_folder(read_files(args)[2], "--out", 0o700)):
-            serve(opened(args), args.port)
+            session = opened(args)
+            try:
+                serve(session, args.port)
+            finally:
+                session.joined.end()
     except (AnswersUnusable, NodeFileError, SourceError) as error:
         raise StudyError(printable(str(error))) from None
     return 0

@@ -87,7 +87,7 @@ def server_of(session: Session, word: str) -> uvicorn.Server:
 
 
 def serve(session: Session, port: int) -> None:
-    """Serve the page until Ctrl-C, and end the node that was started. Raises StudyError for a port that is taken."""
+    """Serve the page until Ctrl-C. Raises StudyError for a port that is taken."""
     try:
         listening = socket.create_server((HOST, port))
     except OSError as error:
@@ -101,10 +101,7 @@ def serve(session: Session, port: int) -> None:
         )
         print_line(f"http://{HOST}:{listening.getsockname()[1]}/#{word}", "bold")
         print_line(f"Answers are kept in {session.folder}. Ctrl-C ends the page and its node; start it again to go on.")
-        try:
-            server_of(session, word).run(sockets=[listening])
-        finally:
-            session.joined.end()
+        server_of(session, word).run(sockets=[listening])
 
 
 async def _content(request: Request, word: str) -> Content:

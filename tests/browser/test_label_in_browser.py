@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,7 @@ def winners(folder: Path) -> list[str]:
 def test_a_labeler_answers_by_keyboard_changes_goes_on_and_releases(
     asked: tuple[str, ...], tmp_path: Path, visit: Visit, serious: Visit
 ) -> None:
-    """Two runs of the program: what was answered in the first is there in the second, frozen after the release."""
+    """Two runs, the first in a process of its own: what was answered there is here, and frozen after a release."""
     folder = tmp_path / "pairs.csv.answers"
     with served(*asked) as url:
         page = opened(visit, url)
@@ -115,7 +115,7 @@ def test_a_labeler_answers_by_keyboard_changes_goes_on_and_releases(
         until(page, "Pair 5, 4 of 6")
         assert [path.name for path in folder.iterdir() if path.name != "lock"] == [FILE]
         page.close()  # before the server, which it would miss
-    with served(*asked) as url:
+    with served_here(*asked) as url:
         page = opened(visit, url)
         until(page, "Pair 5, 4 of 6")
         assert page.locator("#held").inner_text() == "3 answers on this machine only, 1 skipped, 2 to go."
@@ -144,7 +144,7 @@ def test_a_labeler_answers_by_keyboard_changes_goes_on_and_releases(
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_labeler_answers_by_touch_at_every_width(
-    theme: str, asked: tuple[str, ...], visit: Visit, readable: Visit
+    theme: str, asked: tuple[str, ...], visit: Visit, readable: Visit, serious: Visit
 ) -> None:
     with served_here(*asked) as url:
         for done, width in enumerate((400, 1400)):
@@ -161,6 +161,7 @@ def test_a_labeler_answers_by_touch_at_every_width(
             until(page, f"Pair {done + 2}, {done + 1} of 6")
             page.locator("#review summary").tap()
             page.locator("#answers li").first.wait_for()
+            assert not serious(page)
             page.locator("#release").tap()
             readable(page)
             page.close()
@@ -253,15 +254,26 @@ def test_what_a_labeler_releases_is_ranked_by_a_running_federation(tmp_path: Pat
             page.locator("#yes").click()
             page.get_by_text("Your node is up").wait_for()
             page.get_by_text("Nothing: no server has asked yet.").wait_for()
+            assert working_on(mine)
             found = ranked(str(nodes / "server"), str(state))
             assert {row["item"] for row in found["ranking"]} == set(ITEMS) and found["claimed_epsilon"] == 1
             page.get_by_text("5 new answers, each sent as given with probability at most 0.73 (epsilon 1)").wait_for()
             page.get_by_text("Epsilon 1 of at most 1 by one answer, and 5 by all of yours together.").wait_for()
             assert found == ranked(str(nodes / "server"), str(state))
             page.close()
+        assert not working_on(mine), "the node is left"
     finally:
         down = [*halftruth, "down", "--state", str(state)]
         subprocess.run(down, env=environment, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+
+
+def working_on(folder: Path) -> list[bytes]:
+    """Command lines of processes that name a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it ended meanwhile
+            found.append(path.read_bytes())
+    return [words for words in found if str(folder).encode() in words]
 
 
 def ranked(server: str, state: str) -> dict[str, Any]:

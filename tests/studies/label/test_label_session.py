@@ -5,6 +5,7 @@ import io
 import itertools
 import math
 import stat
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.stats import binom
 
 from client.answers import FIRST, SECOND, SKIP, TIE, AnswersUnusable, Frozen
@@ -95,7 +97,11 @@ root_certificates = "ca.crt"
     give(one, FIRST)
     release(one)
     assert one.state()["node"]["address"] == "there:8443"
-    one.joined.end()  # which had no key to start with
+    deadline = time.monotonic() + 60
+    while one.joined.runs:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert "node.key" in " ".join(one.state()["node"]["ended"])  # which is not there
     node, before = read_node(one.folder / "node.toml"), one.node
     assert node.policy == replace(before.policy, levels=(("p1", Decimal("0.5")),))
     assert (node.superlink, node.key, node.server_key) == (before.superlink, before.key, before.server_key)
@@ -162,9 +168,9 @@ def test_sides_do_not_stand_by_name(session: Open) -> None:
 
 
 def test_answers_leave_through_the_border_alone(session: Open) -> None:
-    """400 answers of one kind are kept as often as the channel says; the false-alarm rate is 1e-9."""
-    items = [f"i{number:02}" for number in range(29)]
-    pairs = list(itertools.islice(itertools.combinations(items, 2), 401))
+    """120 answers of one kind are kept as often as the channel says; the false-alarm rate is 1e-9."""
+    items = [f"i{number:02}" for number in range(17)]
+    pairs = list(itertools.islice(itertools.combinations(items, 2), 121))
     one = session(pairs="item_a,item_b\n" + "".join(f"{a},{b}\n" for a, b in pairs))
     for number, pair in enumerate(one.pairs.all):
         one.answers.put(pair.key, SECOND if number else SKIP)
@@ -172,19 +178,47 @@ def test_answers_leave_through_the_border_alone(session: Open) -> None:
     node = build(read_node(one.folder / "node.toml"), {})
     problem = one.pairs.table.problem
     menu = (Mechanism("randomized-response", (("epsilon", Decimal(1)),)),)
-    task = Task(bytes(32), Trust.LOCAL, Unit.LABEL, problem, menu, 401, Decimal(1), None, 0, 1, ties=Ties.COIN)
-    raw = encode_task(replace(task, rows=Runs(((0, 1, 401),))))
+    task = Task(bytes(32), Trust.LOCAL, Unit.LABEL, problem, menu, 121, Decimal(1), None, 0, 1, ties=Ties.COIN)
+    raw = encode_task(replace(task, rows=Runs(((0, 1, 121),))))
     reply = answer(raw, node)
     (signed,) = [item for item in decode_reply(reply) if isinstance(item, Signed)]
-    assert signed.report.rows is not None and signed.report.rows.numbers().tolist() == list(range(1, 401))
+    assert signed.report.rows is not None and signed.report.rows.numbers().tolist() == list(range(1, 121))
     kept = int(np.asarray(signed.report.payload.values).sum())
-    assert 5e-10 < binom.cdf(kept, 400, math.e / (1 + math.e)) < 1 - 5e-10
+    assert 5e-10 < binom.cdf(kept, 120, math.e / (1 + math.e)) < 1 - 5e-10
     assert answer(raw, node) == reply
     (spent,) = read_labelers(one.folder / "ledger.sqlite")
-    assert (spent.labels, spent.most) == (400, 1)
+    assert (spent.labels, spent.most) == (120, 1)
     told = one.state()["spent"]
-    assert (told["answer"], told["of"], told["all"]) == ("1", "2", "400")
-    assert told["asked"] == ["400 new answers, each sent as given with probability at most 0.73 (epsilon 1)"]
+    assert (told["answer"], told["of"], told["all"]) == ("1", "2", "120")
+    assert told["asked"] == ["120 new answers, each sent as given with probability at most 0.73 (epsilon 1)"]
+
+
+def test_what_is_released_later_is_for_later_questions(session: Open) -> None:
+    """A question that was answered is answered the same for ever; another one gets old reports again, and new ones."""
+    pairs = "item_a,item_b\nx,y\ny,z\nx,z\n"
+    one = session(pairs=pairs)
+    give(one, FIRST)
+    release(one)
+    first = sent(one, bytes(32))
+    assert first.tolist() == sent(one, bytes(32)).tolist() and len(first) == 1
+    give(one, SECOND, TIE)
+    assert len(sent(one, b"2" * 32)) == 1
+    release(one)
+    assert len(sent(one, bytes(32))) == len(sent(one, b"2" * 32)) == 1
+    later = sent(one, b"3" * 32)
+    assert len(later) == 3 and later[0] == first[0]
+    (spent,) = read_labelers(one.folder / "ledger.sqlite")
+    assert (spent.labels, spent.most, spent.epsilon) == (3, 1, 3)
+
+
+def sent(session: Session, study: bytes) -> NDArray[np.uint8]:
+    """The reports of the node that a release wrote, to a task about all pairs at epsilon = 1."""
+    n, level = len(session.pairs.all), Decimal(1)
+    menu = (Mechanism("randomized-response", (("epsilon", level),)),)
+    problem = session.pairs.table.problem
+    task = Task(study, Trust.LOCAL, Unit.LABEL, problem, menu, n, level, None, 0, 1, ties=Ties.COIN)
+    (signed,) = decode_reply(answer(encode_task(task), build(read_node(session.folder / "node.toml"), {})))
+    return np.asarray(signed.report.payload.values).ravel()
 
 
 def test_a_ranking_is_made_of_what_two_people_released(session: Open, tmp_path: Path, capsys: object) -> None:
