@@ -85,7 +85,7 @@ def of_labels(mechanism: str, epsilon: Decimal, delta: Decimal = DELTA, *, ledge
     """A mechanism of `server.mechanisms:CENTRAL` on sums of eight labels; with `ledger` every draw is committed."""
     arm = {"trust": "central", "mechanism": mechanism, "estimator": "mle"}
     problem = {"kind": "pairwise", "dimension": 4, "features": "gaussian", "sum_zero": True, "bound": Decimal(3)}
-    loaded = _study({**problem, "theta": [Decimal(0)] * 4}, arm, epsilon, delta)
+    loaded = study_of({**problem, "theta": [Decimal(0)] * 4}, arm, epsilon, delta)
     caught = {name: _caught(loaded, GivenLabels(values)) for name, values in LABELS.items()}
     found = subject_of(f"central/{mechanism}", Claim(epsilon, delta, "label"), caught, NEAR)
     if not ledger:
@@ -124,12 +124,13 @@ def released_by(arm: Mapping[str, Any], epsilon: Decimal, source: GivenRecords) 
     """The first release of a study of one arm about these records."""
     rows, dimension = source.features.shape
     problem = {"kind": "records", "model": "mean", "dimension": dimension}
-    return _caught(_study(problem, {"trust": "central", **arm}, epsilon, DELTA, rows), source, rows)
+    return _caught(study_of(problem, {"trust": "central", **arm}, epsilon, DELTA, rows), source, rows)
 
 
-def _study(
+def study_of(
     problem: Mapping[str, Any], arm: Mapping[str, Any], epsilon: Decimal, delta: Decimal, rows: int = ROWS
 ) -> Loaded:
+    """A study of one arm about so many rows, at one claim."""
     head = {"study": {"name": "audit", "seed": SEED, "repetitions": 1}, "problem": dict(problem), "arm": [dict(arm)]}
     if problem["kind"] == "records":
         head["records"] = {"features": "normal(1)", "tail": Decimal(1), "moment": Decimal(1)}

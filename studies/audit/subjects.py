@@ -84,6 +84,9 @@ def _registered() -> Mapping[str, Build]:
         found[f"node/{name}"] = partial(_client, name)
     found["node/file"] = _file
     found["node/tasks"] = _tasks
+    found["node/rounds"] = _replies
+    for name in ("descent", "threshold"):
+        found[f"run/{name}"] = partial(_run, name)
     return found
 
 
@@ -163,6 +166,18 @@ def _tasks(epsilon: Decimal) -> Subject:
     from studies.audit.tasks import of_tasks
 
     return of_tasks(epsilon)
+
+
+def _replies(epsilon: Decimal) -> Subject:
+    from studies.audit.rounds import of_replies
+
+    return of_replies(epsilon)
+
+
+def _run(name: str, epsilon: Decimal) -> Subject:
+    from studies.audit.rounds import of_run
+
+    return of_run(name, epsilon)
 
 
 SUBJECTS: Mapping[str, Build] = _registered()
