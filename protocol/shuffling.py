@@ -100,6 +100,8 @@ def blanket_delta(local: float, group: int, epsilon: float, outcomes: int = 2, c
 def shuffled_delta(local: float, group: int, epsilon: float, outcomes: int = 2) -> float:
     """delta at `epsilon` of a group of m shuffled reports at the level `local`: exact for two outcomes and m <= 1,000.
 
+    A larger group has the smaller of `blanket_delta` and the exact one of 1,000: more reports can be added by anybody.
+
     Guarantee: (epsilon, this); unit: one label; neighbours: replace one label, whatever all others are, where m - 1 of
     them were randomised by their own coins, and nobody who sees the counts knows whose a report is.
     Raises ValueError for numbers out of range. Source: derived, see docs/PRIVACY.md; beyond: `blanket_delta`.
@@ -112,7 +114,8 @@ def shuffled_delta(local: float, group: int, epsilon: float, outcomes: int = 2) 
         return 0.0  # the report by itself keeps the claim
     if outcomes == 2 and group <= EXACT:
         return worst_delta(local, group, epsilon)[0]
-    return blanket_delta(local, group, epsilon, outcomes)
+    bound = blanket_delta(local, group, epsilon, outcomes)
+    return min(bound, worst_delta(local, EXACT, epsilon)[0]) if outcomes == 2 else bound
 
 
 @lru_cache(maxsize=256)
@@ -128,6 +131,9 @@ def local_level(epsilon: Decimal, delta: Decimal, group: int, outcomes: int = 2)
     True
     """
     _probability(float(delta))
+    if outcomes == 2 and group > EXACT:
+        bound = min(_largest(epsilon, delta, group, outcomes, ()), MOST_LEVEL)
+        return max(bound if keeps(bound, group, epsilon, delta) else epsilon, local_level(epsilon, delta, EXACT))
     looked = {0, 1, 2, group // 2, group - 1} & set(range(group))  # of the exact law; the worst is often among these
     most = MOST_LEVEL
     while True:
@@ -157,7 +163,10 @@ def _largest(epsilon: Decimal, delta: Decimal, group: int, outcomes: int, looked
 
 def keeps(local: Decimal, group: int, epsilon: Decimal, delta: Decimal, outcomes: int = 2) -> bool:
     """Whether m shuffled reports at the level `local` keep (epsilon, delta): `shuffled_delta` is at most delta."""
-    return local <= epsilon or shuffled_delta(float(local), group, float(epsilon), outcomes) <= float(delta)
+    level, target, wanted = float(local), float(epsilon), float(delta)
+    if local <= epsilon or (group > EXACT and blanket_delta(level, group, target, outcomes) <= wanted):
+        return True  # the exact one takes longer, and is not above it
+    return shuffled_delta(level, group, target, outcomes) <= wanted
 
 
 def closed_2021(local: float, group: int, delta: float) -> float:

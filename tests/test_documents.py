@@ -51,6 +51,7 @@ GUIDES = (
     "REAL_STUDIES",
     "RUNTIMES",
     "SCALE",
+    "SHUFFLING",
     "STUDIES",
 )
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(f"docs/{name}.md" for name in GUIDES))

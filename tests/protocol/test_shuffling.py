@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from decimal import Decimal
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -175,6 +175,12 @@ def test_levels_from_targets(epsilon: Decimal, delta: Decimal, group: int) -> No
         assert not keeps(found * Decimal("1.0001"), group, epsilon, delta)
 
 
+def test_more_reports_never_cost_more() -> None:
+    """Whoever sees the counts of m reports can add one more of any label: the worst of m + 1 is not worse."""
+    found = [worst_delta(1.5, group, 0.7)[0] for group in range(2, 60)]
+    assert all(more <= fewer * (1 + 3e-9) for fewer, more in pairwise(found))
+
+
 @pytest.mark.parametrize("outcomes", [2, 5])
 def test_levels_grow_with_the_group_the_target_and_delta(outcomes: int) -> None:
     groups = [local_level(Decimal(1), Decimal("1e-5"), group, outcomes) for group in (2, 20, 100, 400, 4000, 10**6)]
@@ -186,9 +192,16 @@ def test_levels_grow_with_the_group_the_target_and_delta(outcomes: int) -> None:
 
 
 def test_exact_law_and_bound_meet_safely() -> None:
-    """One report more than the exact law is used for: the bound allows less, not more."""
+    """One report more than the exact law is used for: it may be what 1,000 may, and 2,000 more, by the bound."""
     claim = (Decimal(1), Decimal("1e-6"))
-    assert local_level(*claim, EXACT + 1) < local_level(*claim, EXACT)
+    assert local_level(*claim, EXACT + 1) == local_level(*claim, EXACT) < local_level(*claim, 2 * EXACT)
+    level = float(local_level(*claim, EXACT))
+    assert (
+        blanket_delta(level, EXACT + 1, 1.0)
+        > shuffled_delta(level, EXACT + 1, 1.0)
+        == worst_delta(level, EXACT, 1.0)[0]
+    )
+    assert keeps(local_level(*claim, EXACT), EXACT + 1, *claim)
 
 
 @pytest.mark.parametrize(
