@@ -181,22 +181,15 @@ def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
         raise StudyError('[node] entropy: expected "os" for labels not declared public, got "addressed"')
     policy = Policy.parse(top["policy"], also=PINS)
     executor = strict.text(head.get("executor", EXECUTORS[0]), "[node] executor", EXECUTORS)
-    bundles = _bundles(top["policy"])
-    for pin in PINS:
-        if pin in top["policy"] and executor == "stock":
-            raise StudyError(
-                f'[node] executor: expected "warm" with [policy] {pin}: the stock one runs what a server ships'
-            )
+    bundles = _bundles(top["policy"], executor)
     link = _superlink(top["superlink"], path.parent) if "superlink" in top else None
     key = path_at(head, "key", "[node]", path.parent) or (None if link is None else link.key)
     shuffler = parse_shuffler(top[SHUFFLER], path.parent, key) if SHUFFLER in top else None
     check_shuffler(policy, shuffler, entropy)
     if isinstance(source, RecordFile):
         source.check(policy, trusts_named="trust" in top["policy"])
-    if drawn and policy.capped:
-        raise StudyError('[policy] expected "unlimited" caps for synthetic labels, which keep no totals on disk')
-    if drawn and policy.levels:
-        raise StudyError("[policy.levels] expected none for synthetic labels, whose labelers have no names")
+    if drawn:
+        _check_drawn(policy)
     return NodeFile(
         path=path,
         entropy=entropy,
@@ -217,8 +210,21 @@ def _read(path: Path, content: Mapping[str, Any]) -> NodeFile:
     )
 
 
-def _bundles(policy: Mapping[str, Any]) -> tuple[str, ...]:
-    """Hashes of code, in lower case."""
+def _check_drawn(policy: Policy) -> None:
+    """Raise StudyError for a policy that synthetic labels cannot keep."""
+    if policy.capped:
+        raise StudyError('[policy] expected "unlimited" caps for synthetic labels, which keep no totals on disk')
+    if policy.levels:
+        raise StudyError("[policy.levels] expected none for synthetic labels, whose labelers have no names")
+
+
+def _bundles(policy: Mapping[str, Any], executor: str) -> tuple[str, ...]:
+    """Hashes of code, in lower case; none of them, and no other pin, binds a stock executor."""
+    for pin in PINS:
+        if pin in policy and executor == "stock":
+            raise StudyError(
+                f'[node] executor: expected "warm" with [policy] {pin}: the stock one runs what a server ships'
+            )
     if "bundles" not in policy:
         return ()
     texts = [strict.text(item, "[policy] bundles") for item in strict.sequence(policy["bundles"], "[policy] bundles")]

@@ -228,18 +228,14 @@ def _merge(
     rows = held[0] if len(held) == 1 else np.concatenate([np.zeros(0, dtype=np.int64), *held])
     order = np.argsort(rows, kind="stable") if len(accepted) > 1 else slice(None)
     symbols, sums, values, residues = None, None, None, None
-    reports = [report for _, report in accepted]
-    kind = KINDS[task.trust]
-    if task.problem.kind == "records" and task.trust is not Trust.DISTRIBUTED:
-        kind = payload_kind(task, task.menu[0])
+    reports, kind = [report for _, report in accepted], _kind(task)
     if accepted and kind is Kind.RESIDUES:
         residues = residue_sum(task, reports)
     elif accepted and kind is Kind.ROWS:
         values = _ordered(reports, order).astype(np.float64, copy=False)
     elif accepted and kind is Kind.SYMBOLS:
         symbols = _ordered(reports, order).astype(np.uint8, copy=False)
-        if task.trust is Trust.SHUFFLED:
-            symbols = anonymous(task, rows[order], symbols)
+        symbols = anonymous(task, rows[order], symbols) if task.trust is Trust.SHUFFLED else symbols
     elif accepted:
         sums = np.zeros((task.repetitions, reports[0].payload.values.shape[2]))
         for report in reports:
@@ -265,6 +261,12 @@ def _merge(
         residues=residues,
         senders=frozenset(claim.sender for claim in single if claim.sender),
     )
+
+
+def _kind(task: Task) -> Kind:
+    """What reports to a task hold."""
+    records = task.problem.kind == "records" and task.trust is not Trust.DISTRIBUTED
+    return payload_kind(task, task.menu[0]) if records else KINDS[task.trust]
 
 
 def _ordered(reports: list[Report], order: Order) -> Array:
