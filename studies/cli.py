@@ -91,7 +91,7 @@ COMMANDS = (
     (("data", "check"), "studies.data.check", "what is awkward about a file, before anything is run"),
     (("data", "split"), "studies.data.split", "split a file over the nodes of a federation"),
     (("data", "embed"), "studies.text.command", "vectors of the texts of a file"),
-    (("export",), "studies.export", "private preferences for alignment training"),
+    (("export",), "studies.export", "private preferences for training, results for MLflow and TensorBoard"),
     (("plan",), "studies.plan", "how many labels a target error needs, and what privacy costs"),
     (("account",), "studies.account", "what a study's claims cost, by every way of counting"),
     (("audit",), "studies.audit", "look for a lie: what epsilon is at least, for whatever claims one"),

@@ -21,6 +21,8 @@ EXTRAS = {  # a module that each brings
     "simulation": "ray",
     "zst": "zstandard",
     "learn": "sklearn",
+    "mlflow": "mlflow",
+    "tensorboard": "tensorboard",
     "text": "wordllama",
     "accounting": "dp_accounting",
 }
