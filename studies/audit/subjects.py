@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 
-from protocol.arms import MECHANISMS, RECORD
+from protocol.arms import DISTRIBUTED, MECHANISMS, RECORD
 from protocol.choice_law import CHOICE_LOCAL
 from protocol.mechanisms import LOCAL
 from protocol.messages import Ties
@@ -68,6 +68,9 @@ def _registered() -> Mapping[str, Build]:
     for name in (*NUMERIC, *VOTES):
         for dimension in DIMENSIONS.get(name, (3,) if name.startswith("priv-unit") else (1, 3)):
             found[f"numbers/{name}/{dimension}"] = partial(_numbers, name, dimension)
+    for name in DISTRIBUTED:
+        found[f"distributed/{name}"] = partial(_distributed, name, False)
+        found[f"distributed/{name}/exact"] = partial(_distributed, name, True)
     for name in CENTRAL:
         found[f"central/{name}"] = partial(_central, name, False)
     found["central/gaussian-statistic/ledger"] = partial(_central, "gaussian-statistic", True)
@@ -106,6 +109,12 @@ def _shuffled(name: str, epsilon: Decimal) -> Subject:
     from studies.audit.shuffled import of_group
 
     return of_group(name, epsilon)
+
+
+def _distributed(name: str, exact: bool, epsilon: Decimal) -> Subject:
+    from studies.audit.shares import of_members, of_one
+
+    return of_one(name, epsilon) if exact else of_members(name, epsilon)
 
 
 def _numbers(name: str, dimension: int, epsilon: Decimal) -> Subject:

@@ -11,7 +11,7 @@ from decimal import Decimal
 import pytest
 
 from protocol.arms import CENTRAL as ARM_CENTRAL
-from protocol.arms import MECHANISMS, MENU, RECORD
+from protocol.arms import DISTRIBUTED, MECHANISMS, MENU, RECORD
 from protocol.choice_law import CHOICE_LOCAL
 from protocol.mechanisms import LOCAL
 from protocol.numeric import NUMERIC, VOTES
@@ -34,10 +34,11 @@ EXACTLY = sorted(
     if name.startswith(("label/", "choice/", "node/"))
     or name in {f"numbers/{one}/1" for one in SCALARS if one != "laplace"} | {"numbers/unary/2", "numbers/duchi-cube/3"}
 )
-NORMAL = ("numbers/gaussian/", "central/", "records/gaussian", "run/descent")  # whose noise is Gaussian
+NORMAL = ("numbers/gaussian/", "central/", "distributed/", "records/gaussian", "run/descent")  # whose noise is Gaussian
 EXACTLY.remove("node/file")
 SHUFFLED = sorted(name for name in SUBJECTS if name.startswith("shuffled/"))
-SAMPLED = sorted(set(SUBJECTS) - set(EXACTLY) - set(SHUFFLED))
+SHARED = sorted(f"distributed/{name}/exact" for name in DISTRIBUTED)
+SAMPLED = sorted(set(SUBJECTS) - set(EXACTLY) - set(SHUFFLED) - set(SHARED))
 
 
 def named(kind: str) -> set[str]:
@@ -49,12 +50,20 @@ def test_no_mechanism_of_a_registry_is_left_out() -> None:
     assert {*NUMERIC, *VOTES, *SCALARS} == named("numbers")
     assert set(CENTRAL) == set(ARM_CENTRAL) == named("central")
     assert set(RECORD) == named("objective") and set(SELECTIONS) == named("selection")
-    assert set(GROUPS) == named("shuffled")
+    assert set(GROUPS) == named("shuffled") and set(DISTRIBUTED) == named("distributed")
     assert {*ROUNDS, *CHOICES} == named("records") and {*NUMERIC, "sums"} == named("canary")
     assert {"exceedances" if name in ("threshold", "histogram") else name for name in named("records")} == set(
         RECORD_CENTRAL
     )
-    known = {*LOCAL, MENU, *CHOICE_LOCAL, *CENTRAL, *RECORD, "none"}  # a menu is one of its levels a label
+    known = {
+        *LOCAL,
+        MENU,
+        *CHOICE_LOCAL,
+        *CENTRAL,
+        *DISTRIBUTED,
+        *RECORD,
+        "none",
+    }  # a menu is one of its levels a label
     assert {name for names in MECHANISMS.values() for name in names} <= known
     assert {name for names in RECORD_MECHANISMS.values() for name in names} <= {*NUMERIC, *RECORD_CENTRAL, "none"}
 
@@ -75,6 +84,14 @@ def test_exact_laws_of_groups_keep_their_claim_at_its_delta(name: str) -> None:
         assert found.way == EXACT and not found.broken
         reached = float(level) * (0.999 if name == "shuffled/randomized-response" else 0.6)
         assert reached <= found.found <= float(level) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_exact_laws_of_shares_keep_their_claim_and_nearly_reach_it(name: str) -> None:
+    """Rounded noise is a little more than is needed, the coarser the grid the more."""
+    found = audit(build(name, Decimal(1)), DRAWS, CONFIDENCE, seed=1)
+    assert found.way == EXACT and not found.broken
+    assert 0.93 <= found.found <= 1
 
 
 @pytest.mark.parametrize("name", SAMPLED)
