@@ -240,10 +240,6 @@ def _merge(
         sums = np.zeros((task.repetitions, reports[0].payload.values.shape[2]))
         for report in reports:
             sums += report.payload.values[:, 0]  # exact: on the task's grid, in any order
-    ways = None
-    if accepted and len(task.menu) > 1:
-        used = [np.full(len(rows), task.menu.index(report.mechanism), np.uint8) for rows, report in accepted]
-        ways = np.concatenate(used)[order]
     coins = {report.coins for report in reports}
     return Collected(
         rows=rows[order],
@@ -255,12 +251,20 @@ def _merge(
         refusals=refusals,
         rejected=tuple(map(str, faults)),
         blamed=frozenset(name for fault in faults for name in (fault.sender, fault.rival) if name),
-        ways=ways,
+        ways=_ways(task, accepted, order),
         live=Coins.OS in coins,
         values=values,
         residues=residues,
         senders=frozenset(claim.sender for claim in single if claim.sender),
     )
+
+
+def _ways(task: Task, accepted: Sequence[tuple[NDArray[np.int64], Report]], order: Order) -> NDArray[np.uint8] | None:
+    """The place in the menu of what each row answered through; None where there is one."""
+    if not accepted or len(task.menu) < 2:
+        return None
+    used = [np.full(len(rows), task.menu.index(report.mechanism), np.uint8) for rows, report in accepted]
+    return np.concatenate(used)[order]
 
 
 def _kind(task: Task) -> Kind:
