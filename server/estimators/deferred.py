@@ -27,7 +27,7 @@ def deferred(minimise: Minimise, missing: Callable[[Array], Array], mean: Array)
     gradient has v_i in the place of q_i: u_{k+1} minimises A(u) - (mean + missing(u_k)) . u, with missing(u) =
     (1/n) sum_i P(u . x_i) (v_i - q_i). Each step leaves about ||v - q|| / ||v|| of what was left.
     Raises EstimationError as `minimise` does, and where steps do not settle: the grid is too coarse for that.
-    Source: derived, see docs/SECURE.md.
+    Source: derived, see docs/PRIVACY.md.
     """
     found, last = minimise(mean, None), np.inf
     for _ in range(_LIMIT):
