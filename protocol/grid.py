@@ -35,7 +35,9 @@ def exponent(n: int, bound: float) -> int:
 
 def truncate(values: Floats, power: int) -> Floats:
     """Round towards zero to multiples of 2^power: sizes never grow, so a bound stays a bound."""
-    scaled: Floats = np.trunc(values * 2.0**-power) * 2.0**power
+    scaled: Floats = np.multiply(values, 2.0**-power)
+    np.trunc(scaled, out=scaled)  # in place: fresh pages cost more than the arithmetic
+    scaled *= 2.0**power
     return scaled
 
 

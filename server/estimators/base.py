@@ -50,7 +50,8 @@ class Evidence:
         if self.rows.ndim != 2 or 0 in self.rows.shape:
             raise ValueError(f"expected rows of shape (n, p) with n, p > 0, got {self.rows.shape}")
         n, p = self.rows.shape
-        _check_array("rows", self.rows, np.float64, (n, p))
+        if self.features is None or not self.features.vouch_for(self.rows):
+            _check_array("rows", self.rows, np.float64, (n, p))
         _check_array("half_sum", self.half_sum, np.float64, (p,))
         if self.weights is not None:
             _check_array("weights", self.weights, np.float64, (n,))

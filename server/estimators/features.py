@@ -1,6 +1,7 @@
 """Public features as the kernels take them, with what is computed from them alone."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
@@ -54,9 +55,10 @@ class Passes(ABC):
         """The variance of a label where both are likely, over the curvature of its loss there."""
         return 1.0
 
-    def drift(self, reach: float) -> float:
-        """How fast the logarithm of a row's curvature changes over |z| <= reach: see `server.estimators.newton`."""
-        return 1.0
+    @property
+    def drift(self) -> Callable[[float], float] | None:
+        """How fast the logarithm of a row's curvature changes over |z| <= w, by w: see `server.estimators.newton`."""
+        return None
 
     @abstractmethod
     def cumulant(self, u: Array) -> tuple[float, Array, Array]:
@@ -105,6 +107,10 @@ class Features(Passes):
     def take(self, rows: slice | NDArray[np.intp]) -> Self:
         """Some of the rows."""
 
+    def vouch_for(self, rows: Array) -> bool:
+        """Whether these rows are known to be finite: nobody writes to them, and they were looked at before."""
+        return False
+
     @cached_property
     def sample(self) -> Self | None:
         """Evenly spaced rows."""
@@ -141,6 +147,14 @@ class RowFeatures(Features):
         """max_i |x_ij|."""
         found = spread(lambda rows: largest(self.rows[rows], self.scales[rows]), blocks(self.count))
         return np.asarray(np.max(found, axis=0))
+
+    def vouch_for(self, rows: Array) -> bool:
+        """Of its own rows."""
+        return rows is self.rows and rows.dtype == np.float64 and not rows.flags.writeable and self._finite
+
+    @cached_property
+    def _finite(self) -> bool:
+        return bool(np.isfinite(self.rows).all())
 
     def moment(self, values: Array) -> Array:
         """Of all coordinates of all rows."""

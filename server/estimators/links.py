@@ -35,9 +35,10 @@ class LinkedFeatures(RowFeatures):
         """1 / (4 f(0))."""
         return 0.25 / float(self.link.density(np.zeros(1))[0])
 
-    def drift(self, reach: float) -> float:
+    @property
+    def drift(self) -> Callable[[float], float]:
         """That of F."""
-        return self.link.drift(reach)
+        return self.link.drift
 
     def cumulant(self, u: Array) -> tuple[float, Array, Array]:
         """A(u), (1/n) sum (F(z_i) - 1/2) v_i and (1/n) sum f(z_i) v_i v_i' / w_i."""

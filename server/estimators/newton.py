@@ -52,6 +52,7 @@ def descend(
     limit: int = 100,
     drift: Callable[[float], float] | None = None,
     slope: Slope | None = None,
+    nearby: Array | None = None,
 ) -> Minimum:
     """Minimise over ||u|| <= bound from a feasible start.
 
@@ -62,15 +63,17 @@ def descend(
     and that the full step leaves a decrement of at most trust d: so with `exact`, the curvature of a logistic loss,
     that product is what has to be small. `drift` (w), for other losses, bounds how fast the logarithm of a row's
     curvature changes over |z| <= w; the logistic loss has 1. It multiplies distances, so trust counts drift^2 times.
-    With `slope`, a cheaper look, a step in sight of the end is followed by one that keeps the curvature; the end itself
-    is judged, and the curvature returned, at a fresh one.
+    With `slope`, a cheaper look, a step in sight of the end is followed by one that keeps the curvature, and the first
+    step takes the curvature `nearby`, about that at the start, where it is given; the end itself is judged, and the
+    curvature returned, at a fresh one.
     Raises EstimationError when bound is inf and no minimiser was found, and for numbers that overflow.
     Source: Newton's method with Armijo's line search. Proof: the Hessian changes by a factor of at most exp(r) over a
     step with max_i |x_i . step| = r, so the gradient left is at most (exp(r) - 1 - r) / r of the old one, in its norm
     (Bach 2010, proposition 2).
     """
-    u, decrement, iteration, exists, idle, fresh = start, math.inf, 0, True, 0, True
-    value, gradient, curvature = objective(u)
+    u, decrement, iteration, exists, idle = start, math.inf, 0, True, 0
+    fresh = slope is None or nearby is None
+    value, gradient, curvature = objective(u) if slope is None or nearby is None else _held(slope, nearby)(u)
     for iteration in range(1, limit + 1):
         target, shift, decrement, exists = ball_step(curvature, gradient, u, bound)
         furthest = leverage(curvature, shift, reach)

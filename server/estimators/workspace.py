@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from server.kernels_randomized import chances
 from server.kernels_solve import dot, project_on_ball
 
 PILOT = 1000  # reports
+Start = tuple[Array, Array | None]  # where a descent begins, and about the curvature there
 
 
 class Reports(ABC):
@@ -130,7 +132,7 @@ class Reports(ABC):
         """The same minimiser with A averaged over a sample of the rows, where these are many: a cheap start."""
         if self.features.sample is not None:
             with suppress(EstimationError):  # a sample may lack what all rows have
-                return sample_minimum(self.features.sample, self.mean(contrast), bound, ridge)
+                return sample_minimum(self.features.sample, self.mean(contrast), bound, ridge).u
         return self.minimum(contrast, bound, ridge).u
 
     def pilot(self, bound: float) -> Array:
@@ -239,36 +241,38 @@ def logistic_minimum(features: Passes, mean: Array, bound: float, ridge: float, 
     Source: Chowdhury, Zhou, Natarajan 2024, equation (6), in the form derived in docs/ESTIMATORS.md.
     """
     if isinstance(features, PairFeatures) and features.is_graph:
-        begin = None if start is None else inside(start, len(mean), bound)
-        return graph_minimum(features.pairs, features.scales, features.items, mean, bound, ridge, begin)
-    begin = _begin(features, mean, bound, ridge) if start is None else inside(start, len(mean), bound)
+        given = None if start is None else inside(start, len(mean), bound)
+        return graph_minimum(features.pairs, features.scales, features.items, mean, bound, ridge, given)
+    begin = _begin(features, mean, bound, ridge) if start is None else (inside(start, len(mean), bound), None)
     return _descended(features, mean, bound, ridge, begin, 1e-20)
 
 
-def sample_minimum(sample: Features, mean: Array, bound: float, ridge: float) -> Array:
-    """The minimiser over a sample, to a thousandth of what a sample of that size leaves open."""
+def sample_minimum(sample: Features, mean: Array, bound: float, ridge: float) -> Minimum:
+    """The minimum over a sample, to a thousandth of what a sample of that size leaves open."""
     if isinstance(sample, PairFeatures) and sample.is_graph:
-        return logistic_minimum(sample, mean, bound, ridge).u
+        return logistic_minimum(sample, mean, bound, ridge)
     begin = _begin(sample, mean, bound, ridge)
-    return _descended(sample, mean, bound, ridge, begin, 1e-3 / sample.count).u
+    return _descended(sample, mean, bound, ridge, begin, 1e-3 / sample.count)
 
 
-def _begin(features: Passes, mean: Array, bound: float, ridge: float) -> Array:
+def _begin(features: Passes, mean: Array, bound: float, ridge: float) -> Start:
     if features.sample is not None:
         with suppress(EstimationError):  # a sample may lack what all rows have
-            return sample_minimum(features.sample, mean, bound, ridge)
-    return np.zeros(len(mean))
+            found = sample_minimum(features.sample, mean, bound, ridge)
+            return found.u, found.curvature if found.converged and found.curvature.size else None
+    return np.zeros(len(mean)), None
 
 
-def _descended(features: Passes, mean: Array, bound: float, ridge: float, begin: Array, tolerance: float) -> Minimum:
-    objective, reach = penalised(features, mean, ridge), features.reach
+def _descended(features: Passes, mean: Array, bound: float, ridge: float, begin: Start, tolerance: float) -> Minimum:
+    (start, nearby), objective, reach = begin, penalised(features, mean, ridge), features.reach
 
     def slope(u: Array) -> tuple[float, Array]:
         value, gradient = features.slope(u)
         return value + 0.5 * ridge * dot(u, u) - dot(mean, u), gradient - mean + ridge * u
 
     cheaper = slope if features.sample is not None else None  # of few rows all looks are cheap
-    return descend(objective, begin, bound, reach, tolerance, exact=True, drift=features.drift, slope=cheaper)
+    looks: dict[str, Any] = {"drift": features.drift, "slope": cheaper, "nearby": nearby}
+    return descend(objective, start, bound, reach, tolerance, exact=True, **looks)
 
 
 def inside(start: Array, p: int, bound: float) -> Array:
@@ -282,11 +286,11 @@ def inside(start: Array, p: int, bound: float) -> Array:
 
 def penalised(features: Passes, mean: Array, ridge: float) -> Objective:
     """A(u) - mean . u + ridge ||u||^2 / 2 with its derivatives."""
-    identity = np.eye(len(mean))
+    identity = np.eye(len(mean)) if ridge != 0.0 else None
 
     def objective(u: Array) -> tuple[float, Array, Array]:
         value, gradient, hessian = features.cumulant(u)
-        if ridge == 0.0:
+        if identity is None:
             return value - dot(mean, u), gradient - mean, hessian
         value += 0.5 * ridge * dot(u, u) - dot(mean, u)
         return value, gradient - mean + ridge * u, hessian + ridge * identity

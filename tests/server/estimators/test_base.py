@@ -86,3 +86,21 @@ def test_features_at_hand_change_no_bit() -> None:
             for features in (None, Features.of(rows, None))
         )
         np.testing.assert_array_equal(one, other)
+
+
+def test_rows_are_looked_at_once_where_nobody_can_write_to_them() -> None:
+    rows, symbols = np.ones((40, 2)), np.zeros(40, np.uint8)
+    features, rest = Features.of(rows, None), (None, symbols, np.zeros(2), 0.5, 0.25, 0.0)
+    assert not features.vouch_for(rows)  # they may be written to
+    Evidence(rows, *rest, features)
+    rows[7, 1] = np.nan
+    with pytest.raises(ValueError, match="expected finite rows"):
+        Evidence(rows, *rest, features)
+    rows.flags.writeable = False
+    with pytest.raises(ValueError, match="expected finite rows"):
+        Evidence(rows, *rest, features)
+    held = np.ones((40, 2))
+    held.flags.writeable = False
+    assert Features.of(held, None).vouch_for(held)
+    assert not Features.of(held, None).vouch_for(held.copy())
+    assert not Features.of(held, None).vouch_for(held[:])

@@ -13,8 +13,10 @@ from sklearn.linear_model import LogisticRegression
 from server.estimators import ESTIMATORS, Workspace
 from server.estimators.base import Estimate, Evidence, Options
 from server.estimators.features import Features
-from server.estimators.newton import EstimationError
-from server.estimators.workspace import logistic_minimum
+from server.estimators.newton import EstimationError, descend
+from server.estimators.workspace import logistic_minimum, penalised
+from server.kernels import Array
+from server.kernels_solve import dot
 
 FREE = Options(math.inf)
 Draw = Callable[..., Any]
@@ -104,6 +106,25 @@ def test_a_start_on_a_sample_changes_nothing(drawn: Draw) -> None:
     assert here.iterations < there.iterations
 
 
+@pytest.mark.parametrize("scale", [1e-3, 0.5, 1.0, 30.0])
+@pytest.mark.parametrize("bound", [0.4, math.inf])
+def test_a_curvature_nearby_decides_the_way_alone(drawn: Draw, scale: float, bound: float) -> None:
+    case = drawn(6, 9_000)
+    features, mean = Features.of(case.evidence.rows, None), case.evidence.half_sum / 9_000
+    objective, start = penalised(features, mean, 0.0), np.full(len(mean), 0.1)
+
+    def slope(u: Array) -> tuple[float, Array]:
+        value, gradient = features.slope(u)
+        return value - dot(mean, u), gradient - mean
+
+    rules: dict[str, Any] = {"bound": bound, "reach": features.reach, "tolerance": 1e-20, "exact": True}
+    expected = descend(objective, start, **rules)
+    found = descend(objective, start, **rules, slope=slope, nearby=scale * objective(start)[2])
+    assert found.converged and found.hit_boundary == expected.hit_boundary
+    np.testing.assert_allclose(found.u, expected.u, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(found.curvature, expected.curvature, rtol=1e-4)
+
+
 def test_a_sample_that_lacks_an_item_is_no_harm() -> None:
     # The last feature is seen in the first rows only, between those that the sample takes.
     rng = np.random.default_rng(5)
@@ -114,6 +135,9 @@ def test_a_sample_that_lacks_an_item_is_no_harm() -> None:
     assert not Workspace(evidence).features.sample.rows[:, 1].any()  # type: ignore[union-attr]
     theirs = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-12, solver="newton-cholesky").fit(x, y)
     np.testing.assert_allclose(estimate("mle", evidence).u, theirs.coef_[0], rtol=1e-7)
+    in_a_ball = estimate("mle", evidence, Options(9.0))  # where the sample has a minimum, with a curvature of nothing
+    np.testing.assert_allclose(in_a_ball.u, theirs.coef_[0], rtol=1e-7)
+    assert in_a_ball.covariance is not None
 
 
 @pytest.mark.parametrize("name", ["mle", "debiased", "naive"])
