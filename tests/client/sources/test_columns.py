@@ -80,3 +80,15 @@ def test_what_could_be_several_columns_or_none_is_an_error(header: str, wanted: 
     with pytest.raises(SourceError, match=message) as caught:
         chosen(header, wanted)
     assert str(caught.value).startswith(("votes.csv, header", "--"))
+
+
+def test_pairs_without_answers_need_no_winner() -> None:
+    names = ("labeler", "item_a", "item_b")
+    with pytest.raises(SourceError, match="and one that says who won"):
+        choose(Path("f.csv"), names, Wanted())
+    columns = choose(Path("f.csv"), names, Wanted(answered=False))
+    assert (columns.pair, columns.winner) == (("item_a", "item_b"), None)
+    with_winner = choose(Path("f.csv"), (*names, "winner"), Wanted(answered=False))
+    assert with_winner.winner == "winner"
+    with pytest.raises(SourceError, match="two columns of items, not item_a and item_b"):
+        choose(Path("f.csv"), (*names, "left", "right"), Wanted(answered=False))
