@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from client.sources.column_names import TEXTS, plain
 from client.sources.columns import DROP, Columns
+from client.sources.numbers import how_to_write
 from client.sources.outcomes import FIRST, MISSING, SECOND, TIE, in_order, outcomes
 from client.sources.pair_cells import parted_cells
 from client.sources.reading import Records, SourceError, Texts, name_of
@@ -174,7 +175,8 @@ def _counts(records: Records, columns: Columns, places: Sequence[int]) -> Iterat
             if not (text.isascii() and text.isdecimal() and len(text) <= 10):
                 where = f"{records.where(place)}, field {name}"
                 got = repr(text) if text else "an empty field"
-                raise SourceError(f"{where}: expected a count, a whole number of wins, got {got}")
+                hint = how_to_write(text)
+                raise SourceError(f"{where}: expected a count, a whole number of wins{hint and f' {hint}'}, got {got}")
             counts.append(int(text))
         total += sum(counts)
         if total > MOST:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from client.sources.numbers import how_to_write, plain_number
 from client.sources.parquet import Parquet
 from client.sources.prompts import answer_to
 from client.sources.reading import EMPTY, Records, SourceError, name_of, read_records
@@ -176,19 +177,16 @@ def _chosen(path: Path, values: Floats, columns: Sequence[str] | None) -> tuple[
 
 
 def _number(path: Path, item: str, column: str, text: str | None) -> float:
-    try:
-        value = float(text or "")
-    except ValueError:
-        value = math.nan
+    value = plain_number((text or "").strip())
     if not math.isfinite(value):
-        raise _no_number(path, item, column, "an empty cell" if text is None else repr(text))
+        raise _no_number(path, item, column, "an empty cell" if text is None else repr(text), how_to_write(text or ""))
     return value
 
 
-def _no_number(path: Path, item: str, column: str, got: str) -> SourceError:
+def _no_number(path: Path, item: str, column: str, got: str, how: str = "") -> SourceError:
     return SourceError(
-        f"{path}, item {item!r}, column {column}: expected a finite number, got {got}: fill it in, or choose others "
-        "with --features-columns"
+        f"{path}, item {item!r}, column {column}: expected a finite number{how and f' {how}'}, got {got}: fill it in, "
+        "or choose others with --features-columns"
     )
 
 

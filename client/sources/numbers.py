@@ -18,12 +18,25 @@ Floats = NDArray[np.float64]
 LARGEST = 1e100  # squares of larger numbers leave no room for sums
 LONGEST_SHOWN = 40
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
-_THOUSANDS = r"[+-]?[0-9]{1,3}(?:[,' \u00a0\u202f_][0-9]{3})+(?:\.[0-9]*)?"
+_PARTED = r"' \u00a0\u202f\u2009\u2019_"  # what parts thousands, beside a comma or a point
+_THOUSANDS = rf"[+-]?[0-9]{{1,3}}(?:[,{_PARTED}][0-9]{{2,3}})*[,{_PARTED}][0-9]{{3}}(?:\.[0-9]*)?"
+_POINTS = r"[+-]?[0-9]{1,3}(?:\.[0-9]{3}){2,}"
 _COMMA = r"[+-]?[0-9]*,[0-9]+"
-SEPARATED = re.compile(f"{_THOUSANDS}|{_COMMA}")  # numbers as people write them
-_HINTS = {
+_BOTH = rf"[+-]?[0-9]{{1,3}}(?:[.{_PARTED}][0-9]{{3}})+,[0-9]*"
+_MONEY = r"[$€£¥₹]"
+_DRESSED = (
+    rf"(?=.*(?:{_MONEY}|[%‰()]))[(+-]? ?{_MONEY}? ?[+-]?[0-9][0-9.,{_PARTED}]* ?(?:%|‰|{_MONEY})? ?\)?"  # 12 %, ($3)
+)
+SEPARATED = re.compile("|".join((_THOUSANDS, _POINTS, _COMMA, _BOTH)))
+DRESSED = re.compile(_DRESSED)
+_WRITTEN = {  # numbers as people write them
     _THOUSANDS: "without separators of thousands",
+    _POINTS: "without separators of thousands",
     _COMMA: "with a decimal point",
+    _BOTH: "without separators of thousands and with a decimal point",
+    _DRESSED: "without a currency, a percent sign or brackets",
+}
+_HINTS = {
     r"(?i)nan|n/?a|null|none|nil|-+|\?|\.": "or an empty cell where it is missing",
     r"(?i)[+-]?inf(?:inity)?": "that is finite",
 }
@@ -84,10 +97,15 @@ def number_of(cell: Any) -> float:
     text = cell.strip() if isinstance(cell, str) else text_of(cell)
     if not text:
         return math.nan
-    value = float(text) if _NUMBER.fullmatch(text) else math.inf
+    value = plain_number(text)
     if not abs(value) <= LARGEST:
         raise Unfit(_misread(text))
     return value
+
+
+def plain_number(text: str) -> float:
+    """A plain decimal number, of any size; NaN for any other text."""
+    return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
 def _number_sink(found: "array[float]") -> Sink:
@@ -133,9 +151,19 @@ def missing_columns(records: Records, wanted: Iterator[str]) -> list[str]:
     return [name for name in wanted if records.names.count(column_of(records, name)) != 1]
 
 
+def how_to_write(cell: str) -> str:
+    """How a number is to be written that stands as people write it, after "expected a number"; empty for other texts.
+
+    >>> how_to_write("$1,200"), how_to_write("7,5"), how_to_write("12")
+    ('without a currency, a percent sign or brackets', 'with a decimal point', '')
+    """
+    return next((hint for pattern, hint in _WRITTEN.items() if re.fullmatch(pattern, cell)), "")
+
+
 def _misread(cell: str) -> str:
     shown = cell if len(cell) <= LONGEST_SHOWN else cell[:LONGEST_SHOWN] + "..."
-    hint = next((hint for pattern, hint in _HINTS.items() if re.fullmatch(pattern, cell)), "")
+    other = next((hint for pattern, hint in _HINTS.items() if re.fullmatch(pattern, cell)), "")
+    hint = how_to_write(cell) or other
     if _NUMBER.fullmatch(cell):
         hint = f"of at most {LARGEST:g} in size: scale it"
     return f"expected a number{f' {hint}' if hint else ''}, got {shown!r}"

@@ -126,6 +126,11 @@ KINDS = {
         ERROR, "NaN or an infinity in a sum makes it useless, and tells that it was there", "empty the cell: --missing"
     ),
     "thousands": Kind(ERROR, "a separator of thousands or a decimal comma is no part of a number here", "take it out"),
+    "three-digits": Kind(
+        NOTE,
+        "all fractions of a column have three digits: a point is a decimal point here, also where thousands were meant",
+        "take points out where they part thousands",
+    ),
     "dressed": Kind(ERROR, "a currency, a percent sign or brackets are no part of a number here", "take them off"),
     "too-large": Kind(ERROR, "numbers beyond 1e100: their squares leave no room for sums", "scale the column"),
     "empty-cells": Kind(

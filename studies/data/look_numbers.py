@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from client.sources.numbers import LARGEST, SEPARATED, number_of
+from client.sources.numbers import DRESSED, LARGEST, SEPARATED, number_of
 from client.sources.reading import Records, Unfit
 from studies.data.findings import MOST_SHOWN, Finding
 from studies.data.look_names import found_at
 from studies.tails import tail_index
 
 NOT_FINITE = re.compile(r"(?i)[+-]?(nan|inf|infinity)")
-DRESSED = re.compile(
-    r"([(+-]?) ?([$€£¥₹]?) ?\d[\d.,' \u00a0\u202f]* ?([%‰$€£¥₹]?) ?(\)?)"
-)  # numbers as people write them
+THREE_DIGITS = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")  # 1.234: as some write a thousand and more
+POINTS = "three-digits"
 MOSTLY = 0.5  # a column whose cells are numbers more often than this is one of numbers
 
 
@@ -31,6 +30,7 @@ class NumberLook:
     wrong: Counter[str] = field(default_factory=Counter)
     shown: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     count: int = 0
+    otherwise: bool = False  # a number is written as no separator of thousands leaves it
 
     def add(self, value: Any) -> None:
         """Take the next raw value."""
@@ -45,6 +45,19 @@ class NumberLook:
             self._note("empty-cells", place, "")
         else:
             self.values.append(number)
+            self._look_at_points(place, value, number)
+
+    def _look_at_points(self, place: int, value: Any, number: float) -> None:
+        """Note 1.234, until a number shows that a point is one here: 0.5, 1.25 or 1234."""
+        text = value.strip() if isinstance(value, str) else ""
+        if self.otherwise or (text.lstrip("+-").isdecimal() and abs(number) < 1000):
+            return
+        if THREE_DIGITS.fullmatch(text):
+            self._note(POINTS, place, text)
+            return
+        self.otherwise = True
+        self.wrong.pop(POINTS, None)
+        self.shown.pop(POINTS, None)
 
     def _note(self, code: str, place: int, text: str) -> None:
         self.wrong[code] += 1
@@ -87,7 +100,7 @@ def facts_of(look: NumberLook) -> dict[str, Any]:
         "column": look.name,
         "numbers": len(values),
         "empty": look.wrong["empty-cells"],
-        "unusable": look.wrong.total() - look.wrong["empty-cells"],
+        "unusable": look.wrong.total() - look.wrong["empty-cells"] - look.wrong[POINTS],
         "minimum": low,
         "median": median,
         "maximum": high,
@@ -100,7 +113,7 @@ def _code(text: str) -> str:
         return "not-finite"
     if SEPARATED.fullmatch(text):
         return "thousands"
-    if (found := DRESSED.fullmatch(text)) and any(found.group(2, 3, 4)):
+    if DRESSED.fullmatch(text):
         return "dressed"
     try:
         return "too-large" if abs(float(text)) > LARGEST else "no-number"

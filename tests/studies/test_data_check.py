@@ -148,9 +148,28 @@ def test_numbers(tmp_path: Path, shared_data: Path) -> None:
     assert of(tmp_path, (tmp_path / "votes").read_text(), "--columns", "name")["usable"] is False
     assert "expected one column 'w'" in of(tmp_path, "x\n1\n", "--columns", "w")["error"]
     heavy = shared_data / "heavy_tailed"
+    assert "three-digits" not in found(checked(heavy / "cities.csv", "--records"))
     assert "no-mean" in found(checked(heavy / "quakes.csv", "--records"))
     assert "no-variance" in found(checked(heavy / "cities.csv", "--records"))
     assert checked(heavy / "fires.parquet", "--records")["file"]["records"] == 203785
+
+
+@pytest.mark.parametrize(
+    ("cells", "codes"),
+    [
+        (("1.234", "2.000", "17"), {"three-digits": (2, [2, 3])}),
+        (("1.234", "0.500", "17"), {}),
+        (("1.234", "2.5"), {}),
+        (("1.234", "1500"), {}),
+        (("12", "17"), {}),
+        (("1.234.567", "1.234,50", "12,34,567"), {"thousands": (3, [2, 3, 4])}),
+        (("$5", "12 %", "(3.50)", "-€7"), {"dressed": (4, [2, 3, 4, 5])}),
+    ],
+)
+def test_numbers_as_people_write_them(tmp_path: Path, cells: tuple[str, ...], codes: dict[str, Any]) -> None:
+    """A point that may part thousands is read as a point, which is said while no number of the column denies it."""
+    text = "\n".join(("x,id", *(f'"{cell}",r{row}' for row, cell in enumerate(cells)))) + "\n"
+    assert found(of(tmp_path, text)) == {**codes, "no-comparisons": (1, [])}
 
 
 def test_records_whose_keys_differ(tmp_path: Path) -> None:

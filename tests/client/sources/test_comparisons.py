@@ -82,6 +82,7 @@ def test_one_hot_answers_may_have_ties(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
+        ('a,b,4,"1,024"', "a whole number of wins without separators of thousands, got '1,024'"),
         ("a,b,4,-1", "line 2, field away_wins: expected a count, a whole number of wins, got '-1'"),
         ("a,b,4.0,1", "line 2, field home_wins: expected a count, .* got '4.0'"),
         ("a,b,,1", "line 2, field home_wins: expected a count, .* got an empty field"),
