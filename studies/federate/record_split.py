@@ -22,6 +22,7 @@ from studies.records.facts import RecordFacts
 UNITS = {unit.label: unit for unit in (Unit.RECORD, Unit.HOLDER)}
 BOUNDS = ("threshold", "tail", "moment", "bound")
 LARGEST_SEED = (1 << 128) - 1
+TRUSTS = [trust.label for trust in SIGHT if trust is not Trust.SHUFFLED]  # records have no questions
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def _read(content: dict[str, Any]) -> RecordSplit:
     if not 1 <= facts.rows <= MOST:
         raise StudyError(f"[split] rows: expected 1 to {MOST} on all nodes, got {facts.rows}")
     return RecordSplit(
-        trust=Trust.parse(strict.text(head["trust"], "[split] trust", [t.label for t in SIGHT if t is not Trust.SHUFFLED])),
+        trust=Trust.parse(strict.text(head["trust"], "[split] trust", TRUSTS)),
         facts=facts,
         held=held,
         response=strict.text(told["response"], "[records] response") if "response" in told else None,

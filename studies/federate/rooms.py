@@ -1,5 +1,6 @@
 """Where a federated task is asked: nodes called in this process, started here, or running somewhere else."""
 
+import os
 import shutil
 import sys
 from collections.abc import Generator, Iterator, Sequence
@@ -33,6 +34,7 @@ from server.outcome_record import decode
 from server.release import ReleaseLedger
 from server.resume import JOURNAL
 from server.rounds import play
+from server.shuffler_at import through_shuffler
 from server.transcript import TRANSCRIPT, Transcript
 from studies.federate.caps import check_caps
 from studies.fit.state import CURATOR
@@ -166,7 +168,8 @@ def _in_process(question: Question, files: Sequence[Path], state: Path, where: W
 
     kept = Transcript(where.transcript) if where.transcript else nullcontext()
     with _curator(question, state) as curator, kept as transcript:
-        ask = transcript.kept(asked) if transcript else asked
+        told = transcript.kept(asked) if transcript else asked
+        ask = through_shuffler(lambda raws: list(told(raws)), os.environ)
         server = Server(FeatureStore(None), study.seed, curator, where.attempt)
         if question.task is None:
             (outcome,) = play(study, cells(study)[0], ask, server)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from protocol.decimals import decimal, delta, epsilon
 from protocol.strict import StudyError
-from protocol.trust import Trust
+from protocol.trust import RANDOMIZED, Trust
 from studies.fit.claim import HOLD_OUT, add_claim_arguments, read_estimator, read_ties, read_trust, read_unit
-from studies.fit.request import AUTO, CHOICE_MECHANISMS, CHOICE_WAYS, NONE, WAYS, Request
+from studies.fit.request import AUTO, CHOICE_MECHANISMS, CHOICE_WAYS, NONE, OWN, WAYS, Request
 from studies.holder_file import (
     FORMATS,
     RANKINGS,
@@ -24,6 +24,7 @@ from studies.holder_file import (
 from studies.own_flags import seed_of, state_of
 from studies.terminal import printable
 
+SLACK = (Trust.CENTRAL, Trust.SHUFFLED)  # guarantees with a delta
 EXAMPLES = f"""\
 examples:
   halftruth fit votes.csv --trust local --epsilon 1
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
     parser.add_argument("file", metavar="FILE", help="comparisons: CSV, TSV, JSONL or Parquet, also as gz or zst")
-    trusts = [trust.label for trust in WAYS]
+    trusts = [trust.label for trust in OWN]
     parser.add_argument("--trust", choices=trusts, help="whom the labelers trust with their labels")
     parser.add_argument("--epsilon", metavar="E", help="level for each label, or each labeler; needed unless clear")
     parser.add_argument("--delta", metavar="D", help="slack of the central guarantee (1e-5)")
@@ -125,7 +126,7 @@ def read_request(args: argparse.Namespace) -> Request:
             path=path,
             trust=trust,
             epsilon=None if trust is Trust.CLEAR else epsilon(args.epsilon, "--epsilon"),
-            delta=_delta(args.delta) if trust is Trust.CENTRAL or args.compare else None,
+            delta=_delta(args.delta) if trust in SLACK or args.compare else None,
             bound=_bound(args.bound),
             estimator=read_estimator(args, trust, ties),
             state=state_of(args.state),
@@ -148,9 +149,9 @@ def _refuse_unfitting(args: argparse.Namespace, trust: Trust) -> None:
         raise StudyError("--epsilon: a clear fit makes no claim: leave it out, or choose another --trust")
     if trust is not Trust.CLEAR and args.epsilon is None:
         raise StudyError(f"--epsilon: expected a level for --trust {trust.label}, such as --epsilon 1")
-    if trust is not Trust.CENTRAL and args.delta is not None and not args.compare:
-        raise StudyError("--delta: only a central guarantee has one: leave it out")
-    if trust is not Trust.LOCAL and args.estimator is not None:
+    if trust not in SLACK and args.delta is not None and not args.compare:
+        raise StudyError("--delta: only a central guarantee has one, or a shuffled one: leave it out")
+    if trust not in RANDOMIZED and args.estimator is not None:
         raise StudyError("--estimator: there is a choice for --trust local only: leave it out")
     if args.coins == "addressed" and not (args.public_data and args.seed is not None):
         raise StudyError("--coins addressed: protects nobody, so it needs --public-data, and --seed N")

@@ -6,7 +6,7 @@ from client.sources.columns import NONE
 from protocol.messages import Ties
 from protocol.privacy import Unit
 from protocol.strict import StudyError
-from protocol.trust import Trust
+from protocol.trust import RANDOMIZED, Trust
 from studies.fit.request import OF_THREE, WAYS
 
 TIES = {ties.name.lower(): ties for ties in (Ties.COIN, Ties.HALF, Ties.DROP, Ties.RANDOMIZED)}
@@ -60,7 +60,7 @@ def read_ties(args: argparse.Namespace, trust: Trust) -> Ties:
     """What becomes of ties; raises StudyError where it would break the claim or cannot be done."""
     clear = trust is Trust.CLEAR
     ties = TIES[args.ties] if args.ties else Ties.HALF if clear else Ties.COIN
-    if ties is Ties.HALF and trust is Trust.LOCAL:
+    if ties is Ties.HALF and trust in RANDOMIZED:
         raise StudyError("--ties half: half a win cannot be randomised: use coin, which costs nothing, or randomized")
     if ties is Ties.RANDOMIZED and trust is not Trust.LOCAL:
         raise StudyError("--ties randomized: only --trust local randomises answers one by one: use half")
@@ -97,6 +97,8 @@ def read_unit(args: argparse.Namespace, trust: Trust) -> tuple[Unit, int]:
             "--unit labeler: expected labelers, got --labeler none, which says that every row is somebody else's: "
             "leave --unit out, since a claim for each label then protects all that anybody answered"
         )
+    if trust is Trust.SHUFFLED:
+        raise StudyError("--unit labeler: a shuffled group protects one label of each: leave it out")
     if trust is Trust.CLEAR:
         raise StudyError("--unit labeler: a clear fit makes no claim: leave it out, or choose another --trust")
     if args.cap is None:

@@ -14,13 +14,16 @@ WAYS: dict[Trust, tuple[str, tuple[str, ...]]] = {
     Trust.CLEAR: ("none", ("mle",)),
     Trust.LOCAL: ("randomized-response", ("rr-mle", "rr-map", "debiased", "debiased-sgd", "one-step")),
     Trust.CENTRAL: ("gaussian-statistic", ("mle",)),
+    Trust.SHUFFLED: ("randomized-response", ("rr-mle", "rr-map", "debiased", "one-step")),
 }
+OWN = tuple(trust for trust in WAYS if trust is not Trust.SHUFFLED)  # where one holder has all of a file
 OF_THREE = ("debiased", "debiased-sgd")  # that can follow where ties are randomised: they need a report's mean alone
 # The same where a ranking's top choice is asked.
 CHOICE_WAYS: dict[Trust, tuple[str, tuple[str, ...]]] = {
     Trust.CLEAR: ("none", ("mle",)),
     Trust.LOCAL: ("k-randomized-response", ("rr-mle", "rr-map", "debiased", "debiased-sgd")),
     Trust.CENTRAL: ("gaussian-statistic", ("mle",)),
+    Trust.SHUFFLED: ("k-randomized-response", ("rr-mle", "rr-map", "debiased")),
 }
 CHOICE_MECHANISMS = MECHANISMS[Trust.LOCAL, "choice"]
 AUTO, BALL, NONE = "auto", "ball", "none"  # bounds that are not numbers; AUTO is NONE in clear, BALL under a claim

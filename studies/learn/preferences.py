@@ -23,7 +23,7 @@ from server.estimators.base import Estimate
 from server.kinds import KINDS
 from server.listening import listen
 from server.rounds import options
-from studies.fit.request import AUTO, WAYS, Request
+from studies.fit.request import AUTO, OWN, WAYS, Request
 from studies.fit.round import check_release, usual_radius
 from studies.fit.task import arm_of, named, policy_of, task_of
 from studies.learn.arrays import ArrayLabels, identities
@@ -133,6 +133,8 @@ class PreferenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _request(self, rows: NDArray[np.float64]) -> Request:
         trust = Trust.parse(self.trust)
+        if trust not in OWN:
+            raise ValueError(f"expected a trust out of {[one.label for one in OWN]}, got {self.trust!r}")
         clear = trust is Trust.CLEAR
         known, seeded = WAYS[trust][1], self.random_state is not None
         if self.estimator is not None and self.estimator not in known:

@@ -12,7 +12,7 @@ from protocol.decimals import decimal
 from protocol.problem import MODELS
 from protocol.strict import StudyError
 from protocol.trust import Trust
-from studies.fit.request import CHOICE_MECHANISMS, CHOICE_WAYS, WAYS
+from studies.fit.request import CHOICE_MECHANISMS, CHOICE_WAYS, OWN, WAYS
 
 FOLLOWING = frozenset({"averaging", "interval", "ridge", "step", "tau"})  # options that do not enter a task
 
@@ -40,7 +40,7 @@ def parse_way(content: Any, place: str, asked: Sequence[RankingAs | None]) -> Wa
     """Read one [[way]] of a study that asks this. Raises ValueError that names the place and the key."""
     keys = ("name", "trust", "estimator", "mechanism", "ranking_as", *FOLLOWING)
     top = strict.table(content, place, keys, ("trust", "estimator"))
-    trust = Trust.parse(strict.text(top["trust"], f"[{place}] trust", [trust.label for trust in WAYS]))
+    trust = Trust.parse(strict.text(top["trust"], f"[{place}] trust", [trust.label for trust in OWN]))
     chosen: tuple[RankingAs, ...] | None = None
     if "ranking_as" in top:
         words = strict.sequence(top["ranking_as"], f"[{place}] ranking_as")
