@@ -27,7 +27,7 @@ _PART = 16 * TILE  # rows; the passes of a tile need no more
 
 
 class Block(NamedTuple):
-    """Some rows (m, p) in reduced coordinates, and what was reported about them (m,): 0, 1, or 2 for a clear tie."""
+    """Some rows (m, p) in reduced coordinates, and what was reported about them (m,): 0, 1, or 2 for a tie."""
 
     rows: NDArray[np.float64]
     symbols: NDArray[np.uint8]
@@ -47,10 +47,11 @@ STREAMING: dict[str, Callable[[Reports, Options], Estimate]] = {
 }
 
 
-def estimate(name: str, source: Source, contrast: float, flip: float, options: Options) -> Estimate:
+def estimate(name: str, source: Source, contrast: float, flip: float, options: Options, third: float = 0.0) -> Estimate:
     """One estimate of `STREAMING` from a source of blocks; for several of one release make one `Stream` of it.
 
-    contrast = keep - flip and flip: the channel's, 1 and 0 for clear labels. Passes: two to look at the rows (their
+    contrast = keep - flip and flip: the channel's, 1 and 0 for clear labels; third where ties are randomised: see
+    `Evidence`. Passes: two to look at the rows (their
     number, sum of reports and second moments; a sample of them), then as many as the estimator takes: one for sgd with
     a step (two for a pilot or an average), about three for `debiased` and two more for `one-step`.
     Guarantee: that of the reported labels; this is post-processing.
@@ -58,7 +59,7 @@ def estimate(name: str, source: Source, contrast: float, flip: float, options: O
     """
     if name not in STREAMING:
         raise ValueError(f"expected an estimator out of {sorted(STREAMING)}, got {name!r}")
-    return STREAMING[name](Stream(source, contrast, flip), options)
+    return STREAMING[name](Stream(source, contrast, flip, third), options)
 
 
 class Stream(Reports):
@@ -68,22 +69,25 @@ class Stream(Reports):
     Raises ValueError for blocks of a wrong shape, dtype or value, for no rows, and for a pass of another length.
     """
 
-    def __init__(self, source: Source, contrast: float, flip: float) -> None:
+    def __init__(self, source: Source, contrast: float, flip: float, third: float = 0.0) -> None:
         super().__init__()
         self._source = source
         self._count: int | None = None
-        self.contrast, self.flip, self.noise_stddev = contrast, flip, 0.0
+        self.contrast, self.flip, self.third, self.noise_stddev = contrast, flip, third, 0.0
         first = next(self._parts(), None)
         if first is None:
             raise ValueError("expected a source of at least one row, got none")
         start = slice(0, min(PILOT, len(first[1])))
         rows, symbols = first[0][start].copy(), first[1][start]
         half_sum = 0.5 * ((2.0 * wins(symbols) - 1.0) @ rows)
-        self._head = Evidence(rows, None, symbols, half_sum, contrast, flip, 0.0)  # checks the channel
+        law = (contrast, flip, 0.0)
+        self._head = Evidence(rows, None, symbols, half_sum, *law, third=third)  # checks the channel
         self.half_sum, self.features = self._look()
 
     def likelihood(self, observed: bool, u: Array) -> tuple[float, Array, Array]:
         """By parts, in order."""
+        if self.third:
+            raise ValueError("expected reports without ties, got randomised ones: use debiased")
         sums, law = PartSums(len(u), len(u)), (self.contrast, self.flip, observed)
         for rows, symbols in self._parts():
             signs = 2.0 * wins(symbols) - 1.0
@@ -91,6 +95,17 @@ class Stream(Reports):
                 raise ValueError("expected reports without ties, got clear ones: use mle")
             sums.add(len(rows), partial(add_likelihood, rows, signs, *law, u))
         return sums.mean()
+
+    def score_variance(self, u: Array, hessian: Array) -> Array:
+        """Of randomised ties by what was reported, in one pass more."""
+        if not self.third:
+            return super().score_variance(u, hessian)
+        sums = PartSums(0, len(hessian))
+        for rows, symbols in self._parts():
+            squares = np.where(symbols == TIE, 0.0, 0.25 / self.contrast**2)
+            sums.add(len(rows), partial(_add_weighted, rows, squares - 0.25))
+        own: Array = self.features.score_variance(u, hessian, 0.0) + sums.mean()[2]
+        return own
 
     def chunks(self) -> Iterator[tuple[Array, Array]]:
         """By parts, in order."""
@@ -120,7 +135,7 @@ class Stream(Reports):
     def _parts(self) -> Iterator[tuple[Array, NDArray[np.uint8]]]:
         """One pass: rows (m, p) and symbols (m,), m the same for all parts but the last."""
         count = 0
-        for rows, symbols in _aligned(self._source(), TIE if self.flip == 0.0 else 1):
+        for rows, symbols in _aligned(self._source(), TIE if self.flip == 0.0 or self.third else 1):
             count += len(symbols)
             yield rows, symbols
         if self._count is not None and count != self._count:
@@ -176,8 +191,12 @@ class _StreamFeatures(Passes):
         return sums.mean()
 
 
-def _add_squares(rows: Array, value: float, _: Array, moments: Array) -> float:
-    add_moment(rows, np.ones(len(rows)), moments)
+def _add_squares(rows: Array, value: float, gradient: Array, moments: Array) -> float:
+    return _add_weighted(rows, np.ones(len(rows)), value, gradient, moments)
+
+
+def _add_weighted(rows: Array, weights: Array, value: float, _: Array, moments: Array) -> float:
+    add_moment(rows, weights, moments)
     return value
 
 
@@ -208,6 +227,6 @@ def _check(block: Block, p: int, most: int) -> None:
     if symbols.dtype != np.uint8 or symbols.shape != (len(rows),):
         raise ValueError(f"expected uint8 symbols of shape ({len(rows)},), got {symbols.dtype} {symbols.shape}")
     if symbols.size and symbols.max() > most:
-        raise ValueError(f"expected symbols up to {most} (2 for clear ties), got {symbols.max()}")
+        raise ValueError(f"expected symbols up to {most} (2 for ties), got {symbols.max()}")
     if not np.isfinite(rows).all():
         raise ValueError("expected finite rows, got NaN or inf")

@@ -44,7 +44,7 @@ from studies.audit.subject import Floats, Subject
 from studies.audit.tasks import of_tasks
 
 ONE = Decimal(1)
-EXACT = Context(prec=80)
+EXACT, _LOG_2 = Context(prec=80), Decimal(2).ln()
 DRAWS = {"the last bits of doubles": 20_000, "a tenth less Gaussian noise": 60_000}
 
 
@@ -246,6 +246,7 @@ BUGS: dict[str, Callable[[], Subject]] = {
     "the table is that of 2 epsilon": lambda: of_table("planted", ONE, randomized_response(2 * ONE)),
     "one value is more honest by three coins": _one_value_more_honest,
     "a tie is an answer of its own": _a_tie_is_an_answer_of_its_own,
+    "a third value shares the flips of two": lambda: of_table("planted", ONE, k_randomized_response(ONE + _LOG_2, 3)),
     "16 bits of the coin": few_bits_of_the_coin,
     "a lean of a few coins more": lambda: _of_scalar("duchi", _leans_more),
     "a window that is hit too often": lambda: _of_scalar("piecewise", _hits_more),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -29,6 +29,7 @@ from server.estimators.mixed import Mixed, MixedEvidence
 from server.estimators.randomized import one_step, rr_map, rr_mle
 from server.estimators.sgd import debiased_sgd
 from server.estimators.side_by_side import side_by_side
+from server.estimators.streaming import STREAMING, Block, estimate
 from server.estimators.workspace import Workspace
 from server.evidence import channel_of
 
@@ -155,21 +156,21 @@ def test_other_reports_are_not(sent: Report, why: str) -> None:
 
 @pytest.mark.parametrize("symbols", [[0, 1, 2], [0, 1, 0]])
 @pytest.mark.parametrize(
-    "estimate",
+    "fitted",
     [one_step, rr_mle, rr_map, lambda seen, options: debiased(seen, replace(options, interval="bootstrap"))],
 )
 def test_what_needs_a_likelihood_is_refused_whether_a_tie_is_reported_or_not(
-    symbols: list[int], estimate: Callable[[Workspace, Options], object]
+    symbols: list[int], fitted: Callable[[Workspace, Options], object]
 ) -> None:
     with pytest.raises(ValueError, match="without ties"):
-        estimate(known(np.array(symbols, np.uint8)), Options(3.0))
+        fitted(known(np.array(symbols, np.uint8)), Options(3.0))
 
 
 def test_evidence_of_three_symbols_is_checked() -> None:
     good = known(np.array([0, 1, 2], np.uint8)).evidence
     for changes in ({"third": 0.0}, {"third": good.third * 1.01}, {"symbols": np.array([0, 1, 3], np.uint8)}):
         with pytest.raises(ValueError, match="expected"):
-            replace(good, **changes)  # type: ignore[arg-type]
+            replace(good, **changes)
     with pytest.raises(ValueError, match="three with ties"):
         channel_of(k_randomized_response(ONE, 4))
 
@@ -181,8 +182,8 @@ def test_one_channel_of_a_menu_is_that_channel() -> None:
     alone, which = known(symbols, ONE, rows), np.zeros(400, np.uint8)
     channels = [channel_of(k_randomized_response(ONE, 3))]
     mixed = Mixed(MixedEvidence(rows, symbols, which, channels, Features.of(rows, None)))
-    for estimate in (debiased, naive, debiased_sgd):
-        one, other = estimate(alone, Options(5.0)), estimate(mixed, Options(5.0))
+    for fitted in (debiased, naive, debiased_sgd):
+        one, other = fitted(alone, Options(5.0)), fitted(mixed, Options(5.0))
         assert np.abs(one.u - other.u).max() < 1e-9
         if one.covariance is not None and other.covariance is not None:
             assert np.abs(one.covariance - other.covariance).max() < 1e-6  # curvature of a last step, or at its end
@@ -197,6 +198,29 @@ def test_arms_that_share_a_pass_have_the_bits_that_they_have_alone() -> None:
     together = side_by_side([(one, Options(3.0)) for one in seen])
     for one, found in zip(seen, together, strict=True):
         assert found.u.tobytes() == debiased_sgd(one, Options(3.0)).u.tobytes()
+
+
+@pytest.mark.parametrize("name", ["debiased", "debiased-sgd", "naive"])
+def test_a_stream_has_the_bits_of_memory(name: str) -> None:
+    """Three parts and a bit, cut otherwise than passes cut them."""
+    rng = np.random.default_rng(7)
+    rows = np.round(rng.normal(size=(25_000, 2)) * 2**20) / 2**20
+    _, symbols = drawn(rng, rows, ONE)
+    alone, edges = known(symbols, ONE, rows), [0, 7, 9000, 25_000]
+
+    def source() -> list[Block]:
+        return [Block(rows[start:stop], symbols[start:stop]) for start, stop in pairwise(edges)]
+
+    channel = channel_of(k_randomized_response(ONE, 3))
+    found = estimate(name, source, channel.contrast, channel.flip, Options(5.0), channel.third)
+    expected = STREAMING[name](alone, Options(5.0))
+    assert found.u.tobytes() == expected.u.tobytes()
+    if expected.covariance is not None:
+        assert found.covariance is not None and np.abs(found.covariance - expected.covariance).max() < 1e-15
+    with pytest.raises(ValueError, match="randomised ones: use debiased"):
+        estimate("rr-mle", source, channel.contrast, channel.flip, Options(5.0), channel.third)
+    with pytest.raises(ValueError, match="symbols"):
+        estimate(name, source, channel.contrast, channel.flip, Options(5.0))
 
 
 def test_estimates_are_right_and_intervals_cover() -> None:
