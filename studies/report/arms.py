@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from protocol.arms import Arm
 from protocol.record_arms import PRINTED, RECORD_MECHANISMS
@@ -47,6 +47,12 @@ _KNOWN: dict[tuple[str, str], Look] = {
     ("objective-perturbation-paper", "mle"): Look("objective perturbation", SKY, "^"),
     ("gaussian-statistic", "mle"): Look("Gaussian on the sum", BLUE, "v"),
     ("gaussian-statistic-clipped", "mle"): Look("Gaussian, clipped sum", GREEN, "P"),
+    ("skellam", "mle"): Look("Skellam shares", GREEN, "h"),
+    ("discrete-gaussian", "mle"): Look("discrete Gaussian shares", BLUE, "H"),
+    ("binomial", "mle"): Look("binomial shares", SKY, "h", hollow=True),
+    ("skellam", "matching"): Look("Skellam shares, matching", GREEN, "h", hollow=True),
+    ("discrete-gaussian", "matching"): Look("discrete Gaussian shares, matching", BLUE, "H", hollow=True),
+    ("binomial", "matching"): Look("binomial shares, matching", SKY, "H", hollow=True),
     ("none", "median-of-means"): Look("median of means", BLACK, "<", hollow=True),
     ("none", "trimmed-mean"): Look("trimmed mean", BLACK, ">", hollow=True),
     ("randomized-response", "debiased-median-of-means"): Look("de-biased, median of means", VERMILLION, "<"),
@@ -90,12 +96,13 @@ _FAMILIES = {
     Trust.CENTRAL: (BLUE, SKY, GREEN),
     Trust.LOCAL: (ORANGE, VERMILLION, PURPLE),
 }
+_SHUFFLED = {ORANGE: SKY, VERMILLION: GREEN, PURPLE: BLUE}  # in place of colours of local reports
 _MORE = ("", "^", "v", ">", "h", "p", "8")  # in the place of an algorithm's own marker
 
 
 def looks(arms: Sequence[Arm]) -> dict[str, Look]:
     """Arm name -> look. Arms that would share a label carry their options in it; unknown ones get a spare colour."""
-    found = {arm.name: _KNOWN.get((arm.mechanism, arm.estimator)) or _spare(arm, i) for i, arm in enumerate(arms)}
+    found = {arm.name: _known(arm) or _spare(arm, i) for i, arm in enumerate(arms)}
     found |= _record_looks([arm for arm in arms if (arm.mechanism, arm.estimator) not in _KNOWN and _of_records(arm)])
     shared = Counter((arm.trust, found[arm.name].label) for arm in arms)
     for index, arm in enumerate(arms):
@@ -105,6 +112,14 @@ def looks(arms: Sequence[Arm]) -> dict[str, Look]:
             colour = look.colour if _of_records(arm) else _SPARE[index % len(_SPARE)]
             found[arm.name] = Look(f"{look.label} {options}", colour, look.marker, look.hollow)
     return found
+
+
+def _known(arm: Arm) -> Look | None:
+    """The look of a mechanism and an estimator; shuffled, in another colour than the same of local reports."""
+    look = _KNOWN.get((arm.mechanism, arm.estimator))
+    if look is None or arm.trust is not Trust.SHUFFLED:
+        return look
+    return replace(look, colour=_SHUFFLED.get(look.colour, look.colour))
 
 
 def _of_records(arm: Arm) -> bool:

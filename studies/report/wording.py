@@ -10,7 +10,7 @@ _LABELS: dict[Trust | None, str] = {
     Trust.LOCAL: "local: labels are flipped first",
     Trust.CENTRAL: "central: a curator adds noise",
     Trust.DISTRIBUTED: "distributed noise",
-    Trust.SHUFFLED: "shuffled",
+    Trust.SHUFFLED: "shuffled: nobody knows whose",
     None: "no labels",
 }
 _RECORDS = _LABELS | {

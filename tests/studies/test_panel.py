@@ -14,6 +14,7 @@ from protocol.trust import Trust
 from server.tasks import offers
 from studies.cli import main
 from studies.load import Loaded, build, load, restore
+from studies.report.arms import looks
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS: dict[str, Any] = {
@@ -111,6 +112,14 @@ def test_features_of_every_row_are_refused_with_the_reason() -> None:
 def test_an_honest_share_is_above_0_and_at_most_1(honest: Any) -> None:
     with pytest.raises(StudyError, match="honest"):
         loaded(PAIRS, arms=[{**ARMS[0], "honest": honest}])
+
+
+def test_shuffled_arms_do_not_look_like_local_ones() -> None:
+    arms = loaded(PAIRS).study.arms
+    found = looks(arms)
+    local, shuffled = (found[arm.name] for arm in sorted(arms[:2], key=lambda arm: arm.trust or 0))
+    assert local.label == shuffled.label
+    assert local.colour != shuffled.colour
 
 
 def test_the_panel_study_is_sound() -> None:
