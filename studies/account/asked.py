@@ -48,7 +48,7 @@ def claims(study: Study, theta: Floats) -> Iterator[Claim]:
     """
     asked = _of_labels if study.records is None else _of_records
     for arm in study.arms:
-        if arm.trust in (Trust.LOCAL, Trust.CENTRAL, Trust.SHUFFLED):
+        if arm.trust in (Trust.LOCAL, Trust.CENTRAL, Trust.DISTRIBUTED, Trust.SHUFFLED):
             for guarantee, tasks in asked(replace(study, arms=(arm,), repetitions=1), theta):
                 rows = max(_rows(tasks), key=lambda part: sum(one.level for one in part))
                 deltas = (guarantee.delta,) if guarantee.delta else study.grid.delta or (None,)

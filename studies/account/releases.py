@@ -50,7 +50,7 @@ def release(task: Task) -> Release:
     mechanism, level, delta = task.menu[0], _up(task.epsilon), task.delta or Decimal(0)
     if task.trust is Trust.LOCAL:
         return _local(task, level, delta)
-    if task.trust is Trust.SHUFFLED:  # its curve is known at the claim alone
+    if task.trust in (Trust.SHUFFLED, Trust.DISTRIBUTED):  # their curves are proved at the claim alone
         return Release(level, delta)
     if mechanism.name in RECORD:
         return Release(level, delta)

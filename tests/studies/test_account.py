@@ -192,3 +192,9 @@ def test_a_joint_multiplier_is_never_more_than_that_of_all_its_releases(multipli
     joint, exact = joint_multiplier(multipliers), sum(1 / Fraction(each) ** 2 for each in multipliers)
     assert 1 / Fraction(joint) ** 2 >= exact
     assert math.isclose(joint, float(exact) ** -0.5, rel_tol=1e-14)
+
+
+def test_noise_in_shares_has_its_claim(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["account", str(ROOT / "studies/toml/distributed.toml"), "--set", "grid.epsilon=[1.0]"]) == 0
+    told = capsys.readouterr().out
+    assert "skellam" in told and "binomial" in told
