@@ -61,8 +61,7 @@ def _rounded_down() -> Subject:
 
 
 def _kept_twice() -> Subject:
-    flip = randomized_response(ONE).table[0][1]
-    return of_table("planted", ONE, _flipping(flip * flip // TOTAL))
+    return of_table("planted", ONE, _flipping(randomized_response(ONE).table[0][1] ** 2 // TOTAL))
 
 
 def _one_value_more_honest() -> Subject:
