@@ -51,6 +51,7 @@ GUIDES = (
     "REAL_STUDIES",
     "RUNTIMES",
     "SCALE",
+    "SECURE",
     "SHUFFLING",
     "STUDIES",
 )

@@ -10,18 +10,20 @@ from decimal import Decimal
 
 from protocol.channel import DiscreteChannel
 from protocol.choice_law import CHOICE_LOCAL, ChoiceLaw
-from protocol.codec import Signed, decode_bundle, decode_reply, decode_task, identity
+from protocol.codec import Signed, decode_bundle, decode_input, decode_task, identity
 from protocol.decimals import canonical
 from protocol.errors import WireError
 from protocol.mechanisms import LOCAL, channel
 from protocol.messages import Coins, Kind, Mechanism, Refusal, Report, Task
 from protocol.record_terms import channel_of
+from protocol.secure.codec import decode_ask, decode_session_reply
+from protocol.secure.messages import of_session
 from protocol.terms import three_way, with_coin
 from protocol.trust import Trust
 from server.collect import Mail, collect
 from studies.audit.stored import Stored
 
-_TOLD = {Trust.LOCAL: 0, Trust.CENTRAL: 1, Trust.CLEAR: 2}  # how much a server is told
+_TOLD = {Trust.LOCAL: 0, Trust.DISTRIBUTED: 1, Trust.CENTRAL: 2, Trust.CLEAR: 3}  # how much a server is told
 ANY_PAIRS = "random-pair"  # its table names the study's pairs, which a report does not
 
 
@@ -69,12 +71,15 @@ def received(kept: Stored, promise: Promise) -> Received:
 def _compare(asked: Sequence[bytes], replies: Sequence[bytes], promise: Promise, found: Received) -> None:
     """Every answer with its task. Nodes that are asked again, or in a later run, answer the same and count once."""
     tasks: dict[bytes, Task] = {}
-    for raw in dict.fromkeys(asked):
+    wanted = [part for raw in dict.fromkeys(asked) for part in _tasks(raw, found)]
+    for raw, alone in dict.fromkeys(wanted):
         try:
-            tasks[identity(raw)] = task = decode_task(raw)
+            task = decode_task(raw)
         except WireError:
             found.broken["a task that does not read"] += 1
             continue
+        if alone:
+            tasks[identity(raw)] = task
         found.tasks[f"{task.trust.label}: {', '.join(map(_named, task.menu))}"] += 1
         if _TOLD[task.trust] > _TOLD[promise.trust]:
             found.broken[f"a task that asks for {task.trust.label} where {promise.trust.label} was promised"] += 1
@@ -86,14 +91,44 @@ def _compare(asked: Sequence[bytes], replies: Sequence[bytes], promise: Promise,
         found.broken[f"not what was asked: {why}"] += 1
 
 
+def _tasks(raw: bytes, found: Received) -> list[tuple[bytes, bool]]:
+    """The tasks in what was asked, and whether each was asked by itself: a session's are answered under masks."""
+    if not of_session(raw):
+        return [(raw, True)]
+    try:
+        return [(task, False) for task in decode_ask(raw).tasks]
+    except WireError:
+        found.broken["a question of a session that does not read"] += 1
+        return []
+
+
 def _replies(raw: bytes, found: Received) -> list[tuple[bytes, list[Signed] | Refusal]]:
     """What is in a message: a reply, or a bundle of them; on the wire one could be taken for the other's frame."""
     for parts in ((raw,), None):
         try:
-            return [(part, decode_reply(part)) for part in (decode_bundle(raw) if parts is None else parts)]
+            return [one for part in (decode_bundle(raw) if parts is None else parts) for one in _reply(part, found)]
         except WireError:
             pass
     found.broken["a message that does not read: nobody knows what it tells"] += 1
+    return []
+
+
+def _reply(part: bytes, found: Received) -> list[tuple[bytes, list[Signed] | Refusal]]:
+    """A reply about labels; of a session's, masked vectors are counted, and nothing else in it is about any.
+
+    Raises WireError.
+    """
+    if of_session(part):
+        decode_session_reply(part)
+        return []
+    answer, statement = decode_input(part)
+    if not statement or isinstance(answer, Refusal):
+        return [(part, answer)]
+    for signed in answer:
+        found.reports[f"{_named(signed.report.mechanism)}, under masks"] += 1
+        found.coins[signed.report.coins.label] += 1
+        if signed.report.payload.kind is not Kind.RESIDUES:
+            found.broken["an input of a session that is no vector under masks"] += 1
     return []
 
 
