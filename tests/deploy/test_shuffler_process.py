@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,10 +19,11 @@ from client.shuffled import ShufflerUnavailable
 from client.shuffler_link import GrpcLink
 from client.sources.synthetic import write_truth
 from deploy.certs import ensure
+from deploy.forked import in_child
 from deploy.node_keys import ensure_key, public_path, read_public
 from deploy.sealing_keys import ensure_sealing_key
 from protocol.arms import Arm
-from protocol.codec import decode_reply, identity
+from protocol.codec import decode_reply, encode_task, identity
 from protocol.messages import Refusal
 from protocol.problem import Problem
 from protocol.runconfig import write
@@ -31,6 +33,7 @@ from server.listening import RoundFailed
 from server.rounds import play
 from server.sent import Sent
 from server.shuffler_at import through_shuffler
+from server.tasks import offers
 from studies.cli import main
 from studies.in_process import in_process, run_cell
 
@@ -145,17 +148,31 @@ def test_a_study_has_the_bits_of_one_process(place: Place) -> None:
     assert place.end() == 0
 
 
-def test_a_shuffler_killed_between_nodes_loses_nothing(place: Place) -> None:
-    from protocol.codec import encode_task
-    from server.tasks import offers
+def raw_task() -> bytes:
+    """The bytes of the study's shuffled task."""
+    return encode_task(
+        next(offer.task for offer in offers(STUDY, CELL) if offer.task and offer.task.trust is Trust.SHUFFLED)
+    )
 
-    task = next(offer.task for offer in offers(STUDY, CELL) if offer.task and offer.task.trust is Trust.SHUFFLED)
-    raw = encode_task(task)
-    assert not isinstance(decode_reply(answer(raw, place.node(0))), Refusal)
+
+def test_a_shuffler_killed_between_nodes_loses_nothing(place: Place) -> None:
+    assert not isinstance(decode_reply(answer(raw_task(), place.node(0))), Refusal)
     place.end(signal.SIGKILL)
     place.start()
     room = in_process(STUDY, THETA, NODES)
     found = list(play(replace(STUDY, arms=ARMS[:1]), CELL, place.ask(), room.server))
+    assert len(found) == 2
+
+
+def test_forked_children_reach_the_shuffler(place: Place) -> None:
+    """As the executor of a node answers: the parent has read all files, and each question has a child of its own."""
+    raw, nodes = raw_task(), [place.node(number) for number in range(NODES)]
+    line, other = socket.socketpair()
+    with line, other:
+        for node in (*nodes, nodes[0]):
+            reply = in_child(lambda node=node: answer(raw, node), 30.0, line.fileno())  # type: ignore[misc]
+            assert not isinstance(decode_reply(reply), Refusal)
+    found = list(play(replace(STUDY, arms=ARMS[:1]), CELL, place.ask(), in_process(STUDY, THETA, NODES).server))
     assert len(found) == 2
 
 
