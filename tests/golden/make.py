@@ -39,6 +39,20 @@ from protocol.messages import (  # noqa: E402
 )
 from protocol.privacy import Unit  # noqa: E402
 from protocol.problem import Problem  # noqa: E402
+from protocol.secure.codec import encode_ask, encode_session_reply  # noqa: E402
+from protocol.secure.messages import (  # noqa: E402
+    NODE_KEY,
+    PARCEL,
+    PUBLIC,
+    Agenda,
+    Consent,
+    Entry,
+    Parcel,
+    Reveal,
+    SessionAsk,
+    SessionReply,
+    Stage,
+)
 from protocol.terms import law, share  # noqa: E402
 from protocol.trust import Trust  # noqa: E402
 
@@ -204,6 +218,68 @@ def _with(raw: bytes, kind: type[wire.Task] | type[wire.Report] | type[wire.Repl
     return message.SerializeToString(deterministic=True)
 
 
+def _sessions() -> dict[str, tuple[str, bytes]]:
+    """A question and an answer of each stage of a session."""
+    agenda = Agenda((identity(encode_task(SHARES)),), (60,))
+    entries = tuple(
+        Entry(bytes([2 + place]) * NODE_KEY, b"c" * PUBLIC, b"m" * PUBLIC, (50,), b"s" * 104) for place in range(2)
+    )
+    parcels, signed = (Parcel(0, b"p" * PARCEL), Parcel(1, b"q" * PARCEL)), (Consent(0, b"a"), Consent(1, b"b"))
+    lists = {"ticket": b"ticket", "joined": (0, 1)}
+    fields = {
+        Stage.KEYS: {"tasks": (encode_task(SHARES),)},
+        Stage.SHARES: {"roster": entries},
+        Stage.INPUT: {**lists, "tasks": (encode_task(SHARES),), "parcels": parcels},
+        Stage.CONSENT: {**lists, "survivors": (1,)},
+        Stage.OPENING: {**lists, "parcels": parcels, "survivors": (1,), "statements": signed, "consents": signed},
+    }
+    given = {
+        Stage.KEYS: {"entry": entries[0]},
+        Stage.SHARES: {"ticket": b"ticket", "commitment": b"h" * 32, "parcels": parcels},
+        Stage.CONSENT: {"signature": b"s" * 104},
+        Stage.OPENING: {"reveals": (Reveal(0, True, 2, b"x" * 16), Reveal(1, False, 2, b"y" * 16))},
+    }
+    name = agenda.session
+    asked = {stage: encode_ask(SessionAsk(name, stage, agenda, **more)) for stage, more in fields.items()}
+    found = {f"session_ask_{stage.name.lower()}": ("session ask", raw) for stage, raw in asked.items()}
+    for stage, more in given.items():
+        raw = encode_session_reply(SessionReply(name, stage, **more))
+        found[f"session_reply_{stage.name.lower()}"] = ("session reply", raw)
+    residues = Payload(Kind.RESIDUES, np.array([[1, 2, 4095], [0, 5, 6]], dtype=np.uint64), bits=12)
+    masked = encode_report(replace(SUMS, payload=residues))
+    found["report_residues"] = ("report", masked)
+    found["session_reply_input"] = ("input", encode_reply([(masked, b"s" * 104)], b"t" * 104))
+    return found
+
+
+def _bad_sessions() -> dict[str, tuple[str, bytes]]:
+    """Questions and answers of sessions that have to be refused."""
+    good = {name: raw for name, (_, raw) in _sessions().items()}
+
+    def asked(stage: str, change: object) -> bytes:
+        return _with(good[f"session_ask_{stage}"], wire.SessionAsk, change)
+
+    return {
+        "bad_session_other_id": ("session ask", asked("keys", lambda m: setattr(m, "session", b"x" * 32))),
+        "bad_session_other_tasks": ("session ask", asked("keys", lambda m: m.tasks.__setitem__(0, b"other"))),
+        "bad_session_no_least_rows": ("session ask", asked("keys", lambda m: m.agenda.least.__setitem__(0, 0))),
+        "bad_session_no_stage": ("session ask", asked("keys", lambda m: setattr(m, "stage", 6))),
+        "bad_session_field_of_another_stage": ("session ask", asked("consent", lambda m: m.tasks.append(b"more"))),
+        "bad_session_member_twice": ("session ask", asked("opening", lambda m: m.joined.members.append(1))),
+        "bad_session_short_parcel": ("session ask", asked("input", lambda m: setattr(m.parcels[0], "content", b"p"))),
+        "bad_session_no_signature": ("session ask", asked("shares", lambda m: setattr(m.roster[0], "signature", b""))),
+        "bad_session_both_shares": (
+            "session reply",
+            _with(good["session_reply_opening"], wire.SessionReply, lambda m: setattr(m.reveals[1], "member", 0)),
+        ),
+        "bad_report_residue_too_wide": (
+            "report",
+            _with(good["report_residues"], wire.Report, lambda m: setattr(m.payload.values, "bits", 13)),
+        ),
+        "bad_reply_statement_outside_a_session": ("reply", good["session_reply_input"]),
+    }
+
+
 def good() -> dict[str, tuple[str, bytes]]:
     """Names, kinds and bytes of messages that have to be accepted."""
     return {
@@ -229,6 +305,7 @@ def good() -> dict[str, tuple[str, bytes]]:
         "reply_not_signed": ("reply", encode_refusal(Refusal(BITS.task, Code.NOT_SIGNED))),
         "reply_group_too_small": ("reply", encode_refusal(Refusal(SUMS.task, Code.GROUP_TOO_SMALL))),
         "reply_refusal": ("reply", encode_refusal(Refusal(BITS.task, Code.BUDGET_EXHAUSTED))),
+        **_sessions(),
     }
 
 
@@ -323,6 +400,7 @@ def bad() -> dict[str, tuple[str, bytes]]:
         "bad_reply_refusal_with_text": ("reply", reply[:1] + bytes([reply[1] + 4]) + reply[2:] + b"\x1a\x02no"),
         "bad_reply_report_and_refusal": ("reply", encode_reply([(bits, b"")]) + reply),
         "bad_reply_report_inside_is_bad": ("reply", encode_reply([(bits[:-3], b"")])),
+        **_bad_sessions(),
     }
 
 

@@ -18,6 +18,7 @@ from protocol.arrays import decode_array
 from protocol.codec import (
     Signed,
     decode_bundle,
+    decode_input,
     decode_reply,
     decode_report,
     decode_task,
@@ -32,6 +33,7 @@ from protocol.codec import (
 )
 from protocol.errors import WireError
 from protocol.messages import Code, Coins, Kind, Mechanism, Payload, Refusal, Report, Runs
+from protocol.secure.codec import decode_ask, decode_session_reply
 from protocol.signature import report_words, tasks_words
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -42,6 +44,9 @@ DECODE = {
     "reply": decode_reply,
     "bundle": decode_bundle,
     "tasks": decode_tasks,
+    "session ask": decode_ask,
+    "session reply": decode_session_reply,
+    "input": decode_input,
 }
 
 
