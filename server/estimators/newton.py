@@ -71,8 +71,7 @@ def descend(
     step with max_i |x_i . step| = r, so the gradient left is at most (exp(r) - 1 - r) / r of the old one, in its norm
     (Bach 2010, proposition 2).
     """
-    u, decrement, iteration, exists, idle = start, math.inf, 0, True, 0
-    fresh = slope is None or nearby is None
+    u, decrement, iteration, exists, idle, fresh = start, math.inf, 0, True, 0, slope is None or nearby is None
     value, gradient, curvature = objective(u) if slope is None or nearby is None else _held(slope, nearby)(u)
     for iteration in range(1, limit + 1):
         target, shift, decrement, exists = ball_step(curvature, gradient, u, bound)
