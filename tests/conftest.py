@@ -13,6 +13,8 @@ from typing import Any
 import hypothesis
 import pytest
 
+from server import kernel_cache
+
 hypothesis.settings.register_profile("untimed", deadline=None)  # the machine may be busy, or compile a kernel
 hypothesis.settings.load_profile("untimed")
 
@@ -22,6 +24,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 TESTS = Path(__file__).resolve().parent
 SHARED = TESTS.parents[1] / "shared"
+# Kernels are kept where servers of federations look for theirs (`deploy.superlink:KERNELS`), so that none is compiled
+# twice: numba reads this when it is imported first.
+os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "server.kernel_cache.Kept")
+os.environ.setdefault(kernel_cache.FOLDER, str(TESTS.parent / "server" / "__pycache__"))
+
 WAITING, EARLY = ("flower_processes", "network"), 0.5  # folders of real processes, begun in this part of a run
 
 
