@@ -38,12 +38,12 @@ class Policy:
     report says to whoever learns whose it is: the claim of its task holds while nobody does. `levels` bound a task
     further for single labelers, by name. Where a task offers several levels, a labeler gets the one to `pick`
     ("highest" or "lowest") of those within all bounds. Caps bound totals over all tasks, kept by the ledger:
-    `label_cap` and `delta_cap` of one label, `labeler_cap` and `labeler_delta_cap` of one labeler, whose m labels of one
-    task spend m epsilon, and a delta that grows as e^(m epsilon) unless the task protects labelers. None is no bound. Clear labels have no budget, so nothing
-    bounds a trust in CLEAR. `ties_public` declares that it is no secret which labels are ties: then a task under a
-    claim may leave them out. Trust in a curator is for exact sums, over `least_group` labels or more, of as many
-    labelers where the task protects those; `central_rows` lets it see each row's bounded value. Trust in a shuffler is
-    for groups of at least so many.
+    `label_cap` and `delta_cap` of one label, `labeler_cap` and `labeler_delta_cap` of one labeler, whose m labels of
+    one task spend m epsilon, and a delta that grows as e^(m epsilon) unless the task protects labelers. None is no
+    bound. Clear labels have no budget, so nothing bounds a trust in CLEAR. `ties_public` declares that it is no secret
+    which labels are ties: then a task under a claim may leave them out. Trust in a curator is for exact sums, over
+    `least_group` labels or more, of as many labelers where the task protects those; `central_rows` lets it see each
+    row's bounded value. Trust in a shuffler is for groups of at least so many.
 
     Raises ValueError for a bound that is not positive, for a `least_group` beside `central_rows`, and for levels beside
     a trust in CLEAR: clear labels are above every level, and refusing only those whose level it is would tell who has

@@ -57,9 +57,10 @@ class Loaded:
 def load(path: Path, overrides: Sequence[str] = ()) -> Loaded:
     """Read a study file with `table.key=value` overrides (`arm.2.step=0.1` changes the second arm).
 
-    Features are "gaussian", "sphere", these or "items" with `questions` (see `studies.panel`), or a path relative to the study file to .npy, .npz (array `x`) or .csv with one
-    difference x a row; values travel, paths do not. An arm's radius may be a table by features law. step = "oracle"
-    becomes the smallest eigenvalue of E[sigma'(theta . x) x x^T] over a fixed draw.
+    Features are "gaussian", "sphere", these or "items" with `questions` (see `studies.panel`), or a path relative to
+    the study file to .npy, .npz (array `x`) or .csv with one difference x a row; values travel, paths do not. An arm's
+    radius may be a table by features law. step = "oracle" becomes the smallest eigenvalue of E[sigma'(theta . x) x x^T]
+    over a fixed draw.
 
     Raises StudyError naming the place, what was expected and what was got.
     """
