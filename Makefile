@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check check-slow docs rankings real defaults heavy-defaults lock proto clean
+.PHONY: help demo test lint check check-slow newcomer docs rankings real defaults heavy-defaults lock proto clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1 \2/p' Makefile | while read -r name text; do \
@@ -33,6 +33,9 @@ check: lint test  ## all that a change must pass
 
 check-slow: $(VENV)/.dev  ## full grids and soak tests
 	$(BIN)/python -m pytest -q -m slow
+
+newcomer: $(VENV)/.run  ## clone, plot, own file, federation, as README.md says, timed from nothing: ten minutes
+	$(BIN)/python -P tests/newcomer.py
 
 SITE ?= out/site
 
