@@ -55,16 +55,16 @@ BEFORE = {
 }
 # What is long is made small; the first pattern counts.
 SMALL = {
-    r"run studies/toml/heavy-|run studies/toml/panel|run STUDY": "--set study.repetitions=2 --jobs 1",
-    r"run \S*(figure1|planning|distributed)\.toml .*--jobs|run small": "",
+    r"run studies/toml/(heavy-|panel)": "--set study.repetitions=2 --jobs 1",
+    r"run STUDY": "--set study.repetitions=1 --set grid.n=[10000]",
     r"run \S*(figure1|planning|distributed)\.toml(?!.*deployment)": (
         "--set study.repetitions=2 --set grid.n=[200] --jobs 1"
     ),
     r"attack ": "--set study.repetitions=1 --set attack.fractions=[0,0.2] --set grid.epsilon=[1.0]",
     r"policy ": "--set bandit.worlds=1 --set study.repetitions=1 --set grid.n=[300]",
     r"audit(?! transcript)": "--draws 300",
-    r"bench$|bench labels": "--small --runs 1",
-    r"real ": "--seeds 1",
+    r"bench labels": "--small --runs 1",
+    r"real ": "--seeds 2",
 }
 # Nothing that ends by itself, or nothing that one machine has: which tests run it, or why nobody does.
 ELSEWHERE = {
@@ -79,6 +79,8 @@ ELSEWHERE = {
     r"label ": "tests/browser/test_label_in_browser.py",
     r"export .* --for mlflow": "tests/studies/export/test_trackers.py",
     r"bench .*--(scaling|round)|bench --out": "many minutes: its figures are run in small by tests/studies/bench",
+    r"bench( --small)?$": "tests/studies/bench/test_bench_command.py",
+    r"run small.toml": "its file is written where it is run: docs/site/tutorials/1-figure.md, while the site is built",
     r"real FOLDER$": "an hour; one of its studies is run here",
     r"real .*--study": "tests/studies/test_real.py",
     r"audit( --json)?$|audit node/": "minutes for all subjects: tests/studies/audit runs each",
@@ -89,7 +91,15 @@ QUICK = (
     r"data (check|split)|doctor|export .*tensorboard|fit votes.*4$|keys new \w|keys seal|ledger show l|plan --l|"
     r"account study|node --show|certs c"
 )
-NAMES = {"PATH": "ledgers/ledger.sqlite", "STUDY": "studies/toml/quick.toml", "OUT": "out/some", "FOLDER": "data"}
+NAMES = {
+    "$HALFTRUTH_CERTS": "certs",
+    "$HALFTRUTH_HOST": "localhost",
+    "PATH": "ledgers/ledger.sqlite",
+    "a/.halftruth/health.sqlite": "ledgers/ledger.sqlite",
+    "STUDY": "studies/toml/quick.toml",
+    "OUT": "out/some",
+    "FOLDER": "data",
+}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
