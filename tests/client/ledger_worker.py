@@ -110,7 +110,7 @@ def race(folder: Path, children: int, tries: int) -> None:
 
 def die(folder: Path, function: str) -> None:
     """Fork a child that dies in the middle of an answer."""
-    place = labeler if function == "_report" else Asked
+    place = labeler if function == "report" else Asked
     inner = getattr(place, function)
     setattr(place, function, lambda *parts: (inner(*parts), os.kill(os.getpid(), signal.SIGKILL)))
     room = node(folder, "1")

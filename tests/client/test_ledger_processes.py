@@ -98,7 +98,7 @@ def test_processes_that_ask_at_once_cannot_overspend(tmp_path: Path) -> None:
     assert len(read_entries(tmp_path / "ledger.sqlite")) == 10
 
 
-@pytest.mark.parametrize("moment", ["randomized", "_report"])
+@pytest.mark.parametrize("moment", ["randomized", "report"])
 def test_a_death_before_the_commit_leaves_no_trace(tmp_path: Path, moment: str) -> None:
     """Killed inside the transaction, after coins were drawn: nothing was charged, and nothing had left."""
     run("die", str(folder_with_votes(tmp_path)), moment)

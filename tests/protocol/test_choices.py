@@ -221,7 +221,10 @@ def test_every_arm_for_choices_can_be_asked_for() -> None:
     for trust, name in CHOICE_ESTIMATORS:
         word = "none" if trust is None else trust.label
         for mechanism in MECHANISMS[trust, "choice"]:
-            if name != "literal" or mechanism == "k-randomized-response":
+            if trust is Trust.SHUFFLED:  # features of one's own say whose a report is
+                with pytest.raises(StudyError, match="so shuffling hides nobody"):
+                    study(trust=word, mechanism=mechanism, estimator=name)
+            elif name != "literal" or mechanism == "k-randomized-response":
                 assert study(trust=word, mechanism=mechanism, estimator=name).arms[0].estimator == name
 
 

@@ -22,6 +22,7 @@ from protocol.strict import StudyError
 from protocol.study import Grid, Study, cells
 from protocol.study_file import parse
 from protocol.trust import Trust
+from studies.panel import panel
 
 TOML = Path(__file__).resolve().parents[2] / "studies" / "toml"
 
@@ -37,7 +38,7 @@ def public(path: Path) -> Study:
     for arm in content["arm"]:
         if isinstance(arm.get("radius"), dict):
             arm["radius"] = arm["radius"]["gaussian"]
-    return parse(content)
+    return parse(content, panel(content))
 
 
 OTHER = ("[bandit]", "[attack]", "[[way]]")  # tables of studies that have commands of their own

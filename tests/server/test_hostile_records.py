@@ -139,7 +139,7 @@ SHAPES: dict[str, Callable[[Payload], Payload]] = {
     "a repetition less": lambda payload: replace(payload, values=payload.values[:1]),
     "a coordinate more": lambda payload: replace(payload, values=np.concatenate([payload.values] * 2, axis=2)),
     "transposed": lambda payload: replace(payload, values=np.swapaxes(payload.values, 0, 1).copy()),
-    "another kind": lambda payload: Payload(Kind.RESIDUES, np.zeros((2, 2), dtype=np.uint64)),
+    "another kind": lambda payload: Payload(Kind.RESIDUES, np.zeros((2, 2), dtype=np.uint64), bits=8),
     "symbols": lambda payload: Payload(Kind.SYMBOLS, np.zeros((2, 4), dtype=np.uint8), None, 2),
     "sums or rows": lambda payload: (
         Payload(Kind.ROWS, np.array(payload.values))

@@ -44,6 +44,7 @@ def every_arm() -> list[dict[str, Any]]:
         {"trust": "none" if trust is None else trust.label, "mechanism": mechanism, "estimator": name}
         for trust, name in LINK_ESTIMATORS
         for mechanism in mechanisms(trust, "pairwise", "thurstone")
+        if trust is not Trust.SHUFFLED  # of panels
     ]
 
 
