@@ -40,7 +40,7 @@ newcomer: $(VENV)/.run  ## clone, plot, own file, federation, as README.md says,
 SITE ?= out/site
 
 # Tutorials run while it is built, and a warning is an error.
-docs: $(VENV)/.docs  ## the documentation as a site, its tutorials run: a minute or two
+docs: $(VENV)/.docs  ## the documentation as a site, its tutorials run: some minutes
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/sphinx-build -W --keep-going -q -b html -c docs/site -d $(SITE)/.kept . $(SITE)
 	@echo "The site is in $(SITE)/docs/site/index.html"
 

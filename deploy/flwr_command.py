@@ -11,6 +11,7 @@ from deploy.processes import FlowerFailed, program
 
 SECONDS = 120.0  # a call takes two on an idle machine
 COMPLETED = "finished:completed"
+COLOURS = ("CLICOLOR_FORCE", "FORCE_COLOR", "TTY_COMPATIBLE")  # with them even JSON has colours, and is none
 PRIVATE = "private"  # the one connection of a home of ours
 
 
@@ -64,7 +65,7 @@ class SuperLink:
         """The run's log from its beginning, line by line, until it ends."""
         return subprocess.Popen(
             [program("flwr"), "log", run, self.name, "--stream"],
-            env=self.environment,
+            env=self._plain(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -73,12 +74,15 @@ class SuperLink:
             start_new_session=True,
         )
 
+    def _plain(self) -> dict[str, str]:
+        return {key: value for key, value in self.environment.items() if key not in COLOURS}
+
     def _ask(self, words: list[str]) -> dict[str, Any]:
         """Flower's JSON answer; its exit status says nothing about the run, only whether the question was answered."""
         try:
             done = subprocess.run(
                 [program("flwr"), *words, "--format", "json"],
-                env=self.environment,
+                env=self._plain(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

@@ -1,7 +1,11 @@
 """How the documentation becomes a site: the pages of docs/, tutorials that run, and a reference of docstrings."""
 
+import atexit
+import os
 import re
+import shutil
 import sys
+import tempfile
 from importlib import metadata
 from pathlib import Path
 
@@ -15,16 +19,30 @@ language = "en-GB"
 
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
 root_doc = "docs/site/index"
-include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/site/**"]
+include_patterns = [
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "docs/*.md",
+    "docs/examples/**/*.md",
+    "docs/site/**",
+]
 html_theme = "furo"
 html_title = f"halftruth {version}"
 html_copy_source = False
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
+# A command of a tutorial that fails ends the build, and tables are as wide as in a terminal.
+profile = tempfile.mkdtemp(prefix="halftruth-docs-")
+atexit.register(shutil.rmtree, profile, ignore_errors=True)
+startup = Path(profile, "profile_default/startup")
+startup.mkdir(parents=True)
+shutil.copy(ROOT / "docs/site/tutorial_commands.py", startup)
+os.environ |= {"IPYTHONDIR": profile, "COLUMNS": "150"}
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120
+nb_execution_timeout = 300  # of one cell; the machine may be busy
 nb_execution_in_temp = True
 nb_merge_streams = True
 
