@@ -9,12 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
 from protocol.failure import RunFailed
 from protocol.strict import StudyError
 from studies.files import write_text
 from studies.folder import Folder, one_run
 from studies.load import Loaded, load
+from studies.machine import kernels_kept
 from studies.report import tables
 from studies.report.view import View
 from studies.transcript_flag import transcript_of
@@ -28,6 +30,8 @@ def run_command(args: argparse.Namespace) -> int:
 
     _check_flags(args)
     loaded, out = load(Path(args.study), args.overrides), Path(args.out)
+    if args.on == "in-process" and not kernels_kept():
+        print("Compiles its kernels first, once: a quarter of a minute.", file=sys.stderr)
     try:
         with _bar(loaded) as bar:
             task = bar.add_task(loaded.study.name, total=None)
@@ -44,10 +48,21 @@ def run_command(args: argparse.Namespace) -> int:
         if Folder(out).logs.is_dir():
             print(f"Logs of its processes: {Folder(out).logs}", file=sys.stderr)
         return 1
-    console = _console()
-    console.print(tables.by_epsilon(View(loaded, table)))
+    console, view = _console(), View(loaded, table)
+    console.print(tables.by_epsilon(view))
+    _print_answer(console, view)
     console.print(f"Results: {Folder(out).results}\nTables and plots: halftruth report {out}", highlight=False)
+    console.print(f"A page to explore: halftruth report {out} --html", highlight=False)
     return 0
+
+
+def _print_answer(console: Console, view: View) -> None:
+    """What privacy costs, in a sentence, where the study compares trust models."""
+    from studies.report.answer import NO_PRICE, answer
+
+    said = answer(view)
+    if said != NO_PRICE:
+        console.print(Text(f"{said}\n", style="bold"))
 
 
 def _check_flags(args: argparse.Namespace) -> None:
@@ -128,6 +143,7 @@ def _report(folder: Folder) -> None:
         console.print(tables.by_count(view, level))
         console.print(tables.details(view, level))
     console.print(tables.by_epsilon(view))
+    _print_answer(console, view)
     for line in facts(view, folder.record()):
         console.print(line, highlight=False)
     figures = draw_all(view, folder.figures)

@@ -7,6 +7,8 @@ from protocol.trust import Trust
 from studies.report.price import Price, prices
 from studies.report.view import Level, View
 
+NO_PRICE = "This study compares no trust models, so it has no price of privacy to tell."
+
 
 def times(ratio: float) -> str:
     """A ratio as people say it: two digits, or three beside 1.
@@ -55,7 +57,7 @@ def answer_at(view: View, found: Sequence[Price], level: Level) -> str:
     where = "Here" if level.epsilon is None else f"At {view.title(level)}"
     told = [price for price in here if price.ratio is not None]
     if not found:
-        return "This study compares no trust models, so it has no price of privacy to tell."
+        return NO_PRICE
     if not told:
         reasons = dict.fromkeys(price.reason for price in here)
         at = f" at {view.title(level)}" if any(price.ratio is not None for price in found) else ""

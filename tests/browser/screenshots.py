@@ -17,21 +17,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
+
 ROOT = Path(__file__).resolve().parents[2]
 HALFTRUTH = [sys.executable, "-m", "studies"]
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 SIZES = ((400, 860), (1400, 900))
 THEMES = ("light", "dark")
 SHOWN = {  # in docs/screenshots -> here
-    "report.png": "report-1400-light.png",
+    "report.png": "report-top-1400-light.png",
     "report-errors-dark.png": "report-errors-1400-dark.png",
-    "report-three-runs.png": "three-1400-light.png",
+    "report-three-runs.png": "three-together-1400-light.png",
+    "report-narrow.png": "report-top-400-light.png",
     "watch.png": "watch-1400-light.png",
     "watch-narrow-dark.png": "watch-400-dark.png",
     "label.png": "label-1400-light.png",
     "label-narrow-dark.png": "label-400-dark.png",
 }
-HALF = 0.55  # of a run is watched
+COLOURS = 128  # of a picture in the documentation: a fifth of the bytes, and nobody sees it
+UNITS = 72  # of the run that is watched
 PAIRS = (("tea", "coffee"), ("coffee", "mate"), ("tea", "mate"))
 ANSWERS = {  # to a prompt: a labeler compares each two
     "Name a bakery.": ("Crumbs & Co.", "The Daily Loaf", "Half Baked", "Rye Not?"),
@@ -56,27 +60,19 @@ def study(out: Path, *words: str) -> Path:
     return out
 
 
-def stopped(out: Path) -> Path:
-    """A run over four real nodes that was stopped half way."""
-    if (out / "study.json").exists():
-        return out
-    words = [
-        "run",
-        "studies/toml/quick.toml",
-        "--out",
-        str(out),
-        "--on",
-        "deployment",
-        "--clients",
-        "4",
-        "--block",
-        "5",
-    ]
-    with subprocess.Popen([*HALFTRUTH, *words], cwd=ROOT, stderr=subprocess.DEVNULL) as child:
-        while child.poll() is None and len(list(out.glob("parts/*.parquet"))) < HALF * 18:
+@contextmanager
+def going(out: Path) -> Iterator[Path]:
+    """A run over four real nodes that is half way, and stopped afterwards."""
+    shutil.rmtree(out, ignore_errors=True)
+    words = ["run", "studies/toml/quick.toml", "--out", str(out), "--set", "study.repetitions=120"]
+    over = ["--on", "deployment", "--clients", "4", "--block", "5"]
+    with subprocess.Popen([*HALFTRUTH, *words, *over], cwd=ROOT, stderr=subprocess.DEVNULL) as child:
+        while child.poll() is None and len(list(out.glob("parts/*.parquet"))) < UNITS / 2:
             time.sleep(0.2)
-        child.send_signal(signal.SIGINT)
-    return out
+        try:
+            yield out
+        finally:
+            child.send_signal(signal.SIGINT)
 
 
 def nodes(folder: Path) -> Path:
@@ -155,8 +151,6 @@ def take(browser: Any, folder: Path, name: str, url: str, until: str, part: str 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make the runs and the pictures."""
-    from playwright.sync_api import sync_playwright
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--docs", action="store_true", help="copy those that the documentation shows")
@@ -168,22 +162,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     pages = {"report": [runs[0]], "three": runs}
     for name, found in pages.items():
         halftruth("report", *map(str, found), "--html", str(folder / f"{name}.html"))
-    watch = ("watch", str(stopped(folder / "deployment")), "--budgets", str(nodes(folder / "nodes")), "--serve")
-    with sync_playwright() as playwright, served(*watch) as live:
-        path = next(filter(None, map(shutil.which, NAMES)), None)
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        for name in pages:
-            take(browser, folder, name, (folder / f"{name}.html").as_uri(), ".holder svg .mark")
-        report = (folder / "report.html").as_uri()
-        take(browser, folder, "report-top", report, ".holder svg .mark", full=False)
-        take(browser, folder, "report-errors", report, "#errors-0 .mark", "#errors-0")
-        take(browser, folder, "watch", live, "#errors tr")
-        label(browser, folder)
-        browser.close()
+    _take_all(folder, list(pages))
     if args.docs:
         for name, here in SHOWN.items():
-            shutil.copyfile(folder / here, ROOT / "docs" / "screenshots" / name)
+            picture = Image.open(folder / here).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+            picture.save(ROOT / "docs" / "screenshots" / name, optimize=True)
     return 0
+
+
+def _take_all(folder: Path, pages: Sequence[str]) -> None:
+    from playwright.sync_api import sync_playwright
+
+    report, three = ((folder / f"{name}.html").as_uri() for name in pages)
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    budgets = nodes(folder / "nodes")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        take(browser, folder, "report", report, ".holder svg .mark")
+        take(browser, folder, "report-top", report, ".holder svg .mark", full=False)
+        take(browser, folder, "report-errors", report, "#errors-0 .mark", "#errors-0")
+        take(browser, folder, "three", three, ".holder svg .mark")
+        take(browser, folder, "three-together", three, ".holder svg .mark", "main > section")
+        with (
+            going(folder / "deployment") as out,
+            served("watch", str(out), "--budgets", str(budgets), "--serve") as live,
+        ):
+            take(browser, folder, "watch", live, "#errors tr")
+        label(browser, folder)
+        browser.close()
 
 
 if __name__ == "__main__":
