@@ -102,13 +102,20 @@ def _study(one: Told, index: int, several: bool) -> Markup:
     )
     if not several:
         return fragment(*parts)
-    return tag("div", tag("h2", one.title, class_="study-name"), *parts, id=f"study-{index}", class_="study")
+    return tag(
+        "div",
+        tag("h2", one.title, class_="study-name", id=f"study-{index}-title"),
+        *parts,
+        id=f"study-{index}",
+        class_="study",
+    )
 
 
 def _part(key: str, title: str, index: int, several: bool, *content: Markup | None) -> Markup:
     name = f"{key}-{index}"
     heading = tag("h3" if several else "h2", title, id=f"{name}-title")
-    return tag("section", heading, *content, id=name, aria_labelledby=f"{name}-title")
+    label = f"study-{index}-title {name}-title" if several else f"{name}-title"
+    return tag("section", heading, *content, id=name, aria_labelledby=label)
 
 
 def _answer(one: Told, index: int, several: bool) -> Sequence[Markup]:
