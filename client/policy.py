@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -24,9 +25,22 @@ UNLIMITED = "unlimited"
 LOCAL_BOUND = "max_local"
 CAPS = ("label_cap", "labeler_cap", "delta_cap", "labeler_delta_cap")
 PICKS = ("highest", "lowest")
+COLLUDING = Decimal("0.1")  # what docs/SECURE.md allows of members, too
 FLAGS = ("ties_public", "central_rows")
 BOUNDS = ("max_epsilon", LOCAL_BOUND)
-KEYS = ("trust", "mechanisms", *BOUNDS, "levels", "pick", *CAPS, "units", "max_attempt", "least_group", *FLAGS)
+KEYS = (
+    "trust",
+    "mechanisms",
+    *BOUNDS,
+    "levels",
+    "pick",
+    *CAPS,
+    "units",
+    "max_attempt",
+    "least_group",
+    "colluding",
+    *FLAGS,
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +57,8 @@ class Policy:
     bound. Clear labels have no budget, so nothing bounds a trust in CLEAR. `ties_public` declares that it is no secret
     which labels are ties: then a task under a claim may leave them out. Trust in a curator is for exact sums, over
     `least_group` labels or more, of as many labelers where the task protects those; `central_rows` lets it see each
-    row's bounded value. Trust in a shuffler is for groups of at least so many.
+    row's bounded value. Trust in a shuffler is for groups of at least so many. Of the rows that a masked sum has to be
+    opened of, a share of `colluding` may tell the server their noise, and the claim still has to hold.
 
     Raises ValueError for a bound that is not positive, for a `least_group` beside `central_rows`, and for levels beside
     a trust in CLEAR: clear labels are above every level, and refusing only those whose level it is would tell who has
@@ -65,6 +80,7 @@ class Policy:
     levels: tuple[tuple[str, Decimal], ...] = field(default=(), repr=False)
     pick: str = "highest"
     max_local: Decimal | None = Decimal(10)
+    colluding: Decimal = COLLUDING
 
     def __post_init__(self) -> None:
         for name in (*BOUNDS, *CAPS):
@@ -75,6 +91,8 @@ class Policy:
             raise ValueError(f"expected least_group >= 1, and 1 beside central_rows, got {self.least_group}")
         if any(not (level.is_finite() and level > 0) for _, level in self.levels) or self.pick not in PICKS:
             raise ValueError(f"expected levels > 0 and finite, and pick out of {PICKS}, got {self.pick!r}")
+        if not (self.colluding.is_finite() and 0 <= self.colluding < 1):
+            raise ValueError(f"expected colluding, a share of rows from 0 to below 1, got {self.colluding}")
         if self.levels and Trust.CLEAR in self.trusts:
             raise ValueError("expected no trust in clear beside levels of labelers: clear labels are above every level")
 
@@ -88,8 +106,8 @@ class Policy:
         """For a client without a node file: its labels are synthetic, so every trust model is allowed."""
         units = frozenset(Unit) - {Unit.LABELER}
         trusts = frozenset(SIGHT)
-        most = MOST_ATTEMPTS
-        return cls(trusts, max_epsilon=None, max_local=None, max_attempt=most, units=units, central_rows=True)
+        own: dict[str, Any] = {"max_attempt": MOST_ATTEMPTS, "central_rows": True, "colluding": Decimal(0)}
+        return cls(trusts, max_epsilon=None, max_local=None, units=units, **own)
 
     @classmethod
     def parse(cls, content: Mapping[str, Any], place: str = "policy", also: Sequence[str] = ()) -> "Policy":
@@ -123,6 +141,7 @@ class Policy:
             central_rows=flags["central_rows"],
             least_group=strict.integer(top.get("least_group", 1), f"[{place}] least_group", 1, MOST),
             levels=_levels(top.get("levels", {}), f"{place}.levels"),
+            colluding=_share(top.get("colluding", COLLUDING), f"[{place}] colluding"),
             pick=strict.text(top.get("pick", PICKS[0]), f"[{place}] pick", PICKS),
             **bounds,
         )
@@ -140,7 +159,21 @@ class Policy:
         menu = task.trust is Trust.LOCAL and len(task.menu) > 1  # of levels: `client.levels` says who may use which
         if self.max_epsilon is not None and task.epsilon is not None and task.epsilon > self.max_epsilon and not menu:
             return Code.EPSILON_ABOVE_CAP
+        if task.trust is Trust.DISTRIBUTED and not all(map(self._enough, task.menu)):
+            return Code.TOO_FEW_MEMBERS
         return self._check_group(task) if task.trust is Trust.SHUFFLED else None
+
+    def _enough(self, mechanism: Mechanism) -> bool:
+        """Whether honest rows are as many as noise in shares is sized for, where as few stay as may, cheats among them.
+
+        (1 - colluding) least >= honest. What says neither is no noise in shares, and nothing is answered through it.
+        """
+        honest, least = mechanism.get("honest"), mechanism.get("least")
+        if honest is None and least is None:
+            return True
+        if honest is None or least is None or not (honest.is_finite() and least.is_finite()):
+            return False
+        return Fraction(honest) <= (1 - Fraction(self.colluding)) * Fraction(least)
 
     def _check_group(self, task: Task) -> Code | None:
         """Why the groups of a shuffled task are not allowed: so few, or reports that say so much by themselves."""
@@ -197,6 +230,18 @@ def _bound(value: Any, place: str) -> Decimal | None:
         raise StudyError(str(error)) from None
     if number <= 0:
         raise StudyError(f"{place}: expected a number > 0 or {UNLIMITED!r}, got {canonical(number)}")
+    return number
+
+
+def _share(value: Any, place: str) -> Decimal:
+    if isinstance(value, str):
+        raise StudyError(f"{place}: expected a number, got {value!r}")
+    try:
+        number = decimal(value, place)
+    except ValueError as error:
+        raise StudyError(str(error)) from None
+    if not 0 <= number < 1:
+        raise StudyError(f"{place}: expected a share from 0 to below 1, got {canonical(number)}")
     return number
 
 

@@ -32,6 +32,7 @@ trust = {json.dumps(trusts or ["local"])}
 max_epsilon = {highest}
 label_cap = "unlimited"
 units = ["label", "record", "holder"]
+colluding = 0
 central_rows = true
 
 [superlink]

@@ -73,7 +73,7 @@ ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.SHUFFLED, "debiased"): Known(frozenset({"ridge", "tau", "honest"})),
     (Trust.SHUFFLED, "one-step"): Known(frozenset({"honest"})),
     (Trust.SHUFFLED, "naive"): Known(frozenset({"ridge", "tau", "honest"})),
-    (Trust.DISTRIBUTED, "mle"): Known(frozenset({"ridge", "tau", "radius", "honest"})),
+    (Trust.DISTRIBUTED, "mle"): Known(frozenset({"ridge", "tau", "radius", "honest", "survivors"})),
     (Trust.CLEAR, "median-of-means"): Known(frozenset({"groups"})),
     (Trust.CLEAR, "objective-perturbation-sgd"): Known(frozenset({"step", "epsilon", "delta"})),
     (Trust.CENTRAL, RELEASED): Known(frozenset({"radius", "ridge", "constants"})),
@@ -89,8 +89,9 @@ UNPROVEN = frozenset({"objective-perturbation-sgd"})
 GROUPED = frozenset({"median-of-means", "trimmed-mean", "debiased-median-of-means", "debiased-trimmed-mean"})
 USUAL_GROUPS = 20
 MOST_GROUPS = 1 << 12
-# The share of rows that is counted on where noise comes in shares: these answer, and keep their noise to themselves.
-USUAL_HONEST = Decimal("0.9")
+# Where noise comes in shares: the share of rows that have to stay, and of these the share that keep their noise to
+# themselves, where an arm does not say.
+USUAL_SURVIVORS, USUAL_HONEST = Decimal(1), Decimal("0.9")
 
 
 # The same for the top one of K choices.
@@ -107,7 +108,7 @@ CHOICE_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.LOCAL, "naive"): Known(frozenset({"ridge"}), _TOP),
     (Trust.LOCAL, "literal"): Known(models=_TOP),
     (Trust.CENTRAL, "mle"): Known(frozenset({"ridge", "radius"}), _TOP),
-    (Trust.DISTRIBUTED, "mle"): Known(frozenset({"ridge", "radius", "honest"}), _TOP),
+    (Trust.DISTRIBUTED, "mle"): Known(frozenset({"ridge", "radius", "honest", "survivors"}), _TOP),
     (Trust.SHUFFLED, "rr-mle"): Known(frozenset({"ridge", "honest"}), _TOP),
     (Trust.SHUFFLED, "rr-map"): Known(frozenset({"tau", "honest"}), _TOP),
     (Trust.SHUFFLED, "debiased"): Known(frozenset({"ridge", "honest"}), _TOP),
@@ -127,7 +128,7 @@ LINK_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.LOCAL, "rr-mle"): Known(models=_LINKED),
     (Trust.LOCAL, "rr-map"): Known(frozenset({"tau"}), _LINKED),
     (Trust.CENTRAL, "matching"): Known(frozenset({"ridge", "tau", "radius", "norm"}), _LINKED),
-    (Trust.DISTRIBUTED, "matching"): Known(frozenset({"ridge", "tau", "radius", "honest"}), _LINKED),
+    (Trust.DISTRIBUTED, "matching"): Known(frozenset({"ridge", "tau", "radius", "honest", "survivors"}), _LINKED),
     (Trust.SHUFFLED, "matching"): Known(frozenset({"ridge", "tau", "honest"}), _LINKED),
     (Trust.SHUFFLED, "rr-mle"): Known(frozenset({"honest"}), _LINKED),
     (Trust.SHUFFLED, "rr-map"): Known(frozenset({"tau", "honest"}), _LINKED),
@@ -167,6 +168,7 @@ OPTIONS: dict[str, OptionRule] = {
     "radius": OptionRule(),
     "ridge": OptionRule(frozenset({"tempered"}), zero=True),
     "step": OptionRule(frozenset({"pilot", "oracle"})),
+    "survivors": OptionRule(),
     "tau": OptionRule(frozenset({"bound", "marginal"})),
     "trim": OptionRule(),
     "weights": OptionRule(frozenset({"precision", "equal"}), number=False),
@@ -176,6 +178,7 @@ CHOICE_OPTIONS: dict[str, OptionRule] = {
     "radius": OptionRule(),
     "ridge": OptionRule(zero=True),
     "step": OPTIONS["step"],
+    "survivors": OptionRule(),
     "tau": OptionRule(),
 }
 
@@ -207,6 +210,10 @@ def conflict(estimator: str, options: Mapping[str, Option], ball: bool) -> str |
     honest = options.get("honest", Decimal(1))
     if not (isinstance(honest, Decimal) and 0 < honest <= 1):
         return "expected honest, a share of those who answer, above 0 and at most 1"
+    survivors = options.get("survivors", USUAL_SURVIVORS)
+    counted = honest if "honest" in options else Decimal(0)
+    if not (isinstance(survivors, Decimal) and 0 < survivors <= 1 and counted <= survivors):
+        return "expected survivors, a share of those who are asked, at most 1 and no less than honest"
     if not (isinstance(trim, Decimal) and 0 < trim < Decimal("0.5")):
         return "expected trim between 0 and 0.5"
     return None

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.arms import CENTRAL, GROUPED, MENU, RECORD, USUAL_GROUPS, USUAL_HONEST, Arm
+from protocol.arms import CENTRAL, GROUPED, MENU, RECORD, USUAL_GROUPS, Arm
 from protocol.choice_features import default_span
 from protocol.decimals import decimal
 from protocol.features import default_radius, row_bound
@@ -26,7 +26,7 @@ from protocol.terms import label_epsilon, row_exponent, share
 from protocol.trust import Trust
 from server.groups import row_groups
 from server.task_checks import check_claim
-from server.task_shares import in_shares
+from server.task_shares import counted_on, in_shares
 
 Level = tuple[Decimal | None, Decimal | None]
 
@@ -54,13 +54,15 @@ class Offer:
 
 
 def of_curator(task: Task, name: bytes, attempt: int = 0) -> Task:
-    """A task for exact sums under the name of the curator's ledger, at an attempt; the task itself where there is no
-    sum, and without the name where there is none.
+    """A task for exact sums under the name of the curator's ledger, at an attempt; without the name where there is
+    none. A task for masked sums at an attempt, which another session is about. The task itself where there is no sum.
 
     Labelers repeat an answer that they paid for. A curator without the ledger that holds its release would add fresh
     noise to the same sum; with another ledger this is another task, which they charge. So is another attempt, which
     whoever wants a second release asks for: of other labelers than answered the first time, for instance.
     """
+    if task.trust is Trust.DISTRIBUTED:
+        return replace(task, attempt=attempt)
     if task.trust is not Trust.CENTRAL:
         return task
     study = hashlib.sha256(task.study + name).digest() if name else task.study
@@ -155,8 +157,8 @@ def _mechanism(study: Study, cell: Cell, arm: Arm, level: Level) -> Mechanism:
         parameters["delta"] = delta
     shaped = arm.mechanism
     if arm.trust is Trust.DISTRIBUTED:
-        shaped, honest = default_mechanism(study.problem), arm.get("honest")
-        parameters["honest"] = honest if isinstance(honest, Decimal) else USUAL_HONEST
+        shaped = default_mechanism(study.problem)
+        parameters |= counted_on(arm)
     if arm.trust is Trust.DISTRIBUTED or CENTRAL.get(arm.mechanism) or arm.mechanism in RECORD:
         radius = arm.get("radius")
         parameters["radius"] = (

@@ -29,7 +29,7 @@ from studies.truth import oracle_step, read_opinions, read_theta, record_mean
 _RUN = {"study", "problem", "population", "records", "grid", "arm"}
 # What tells a study for another command.
 _COMMANDS = {"attack": "attack", "liars": "attack", "bandit": "policy", "way": "real"}
-_OF_ARMS = frozenset({"nominal", "ridge", "tau", "groups", "honest", "trim", "radius", "step"})
+_OF_ARMS = frozenset({"nominal", "ridge", "tau", "groups", "honest", "survivors", "trim", "radius", "step"})
 _OF_RECORDS = frozenset({"tail", "moment"} | {name for name, rule in RECORD_OPTIONS.items() if rule.number})
 NUMBERS = _OF_ARMS | _OF_RECORDS | {"bound", "theta", "scales", "epsilon", "delta", "levels", "shares"}
 

@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import numpy as np
 
+from client.account import Charge
 from client.choice import TaskInvalid
 from client.labeler import Decided, Node, decided, refusal, report
 from client.ledger import Part
@@ -63,11 +64,18 @@ def _input(node: Node, ask: SessionAsk, mask: Mask, statement: bytes) -> bytes:
     return encode_reply([(raw, b"") for raw in reports], statement)
 
 
+def of_session(charge: Charge, session: bytes, task: bytes) -> Charge:
+    """What an answer costs in a session: the whole charge, whatever was paid for in another one, or round of a run.
+
+    An answer that was kept for another session has that one's masks and noise: it is never given again here.
+    """
+    return replace(charge, task=sha256(session + task).digest(), run=None)
+
+
 def _masked(node: Node, ask: SessionAsk, place: int, mask: Mask) -> bytes:
     found, _ = _decided(node, ask, place)
     question = question_of(ask.tasks[place])
     modulus = question.task.modulus
-    name = sha256(ask.session + question.id).digest()
 
     def write(parts: Sequence[Part]) -> bytes:
         (part,) = parts
@@ -78,5 +86,5 @@ def _masked(node: Node, ask: SessionAsk, place: int, mask: Mask) -> bytes:
         hidden = mask(place, payload.values.astype(np.uint64, copy=False), modulus)
         return encode_report(replace(plain, payload=replace(payload, values=hidden, bits=bits_of(modulus))))
 
-    charges = [replace(charge, task=name) for charge in found.charges]
+    charges = [of_session(charge, ask.session, question.id) for charge in found.charges]
     return node.ledger.settle(charges, found.possible, node.policy, found.facts, found.draw, write)

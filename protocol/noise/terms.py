@@ -12,14 +12,14 @@ from protocol.messages import Mechanism, Task
 from protocol.noise.accounting import Shares, keeps, least_variance
 from protocol.privacy import Unit
 from protocol.problem import Problem
+from protocol.secure.masks import MOST_MODULUS, check_modulus, honest_rows
 from protocol.terms import row_exponent
 from protocol.trust import Trust
 
 FINE = 13  # the noise of a whole sum is 2^13 to 2^14 grid units: next to it, rounding rows to the grid is nothing
 WRAPPED = 2.0**-80  # the chance that a coordinate of a sum, with all of its noise, leaves the window that it is read in
-MOST_MODULUS = 1 << 62
 _ROUNDED = Fraction(1, 1 << 30)  # relative: more than lengths and weights of rows are off by
-_NAMES = {"delta", "epsilon", "honest", "radius", "variance"}
+_NAMES = {"delta", "epsilon", "honest", "least", "radius", "variance"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,14 @@ class Terms:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """Rows that a task counts on: `least` have to stay, and `honest` of these tell nobody their noise."""
+
+    honest: int
+    least: int
+
+
+@dataclass(frozen=True)
 class Asked:
     """What a task for sums with noise in shares is made of: its only mechanism, its grid, and its modulus."""
 
@@ -45,37 +53,39 @@ class Asked:
 
 
 def asked(
-    problem: Problem, n: int, law: str, level: tuple[Decimal, Decimal], radius: Decimal, honest: int, shaped: bool
+    problem: Problem, n: int, law: str, level: tuple[Decimal, Decimal], radius: Decimal, rows: Counted, shaped: bool
 ) -> Asked:
-    """The terms of a task at (epsilon, delta), where `honest` of its n rows are there and keep their shares to
-    themselves.
+    """The terms of a task at (epsilon, delta), of whose n rows some have to stay, and some of these are honest.
 
     The grid has the noise of 2^`FINE` units or more, so rows of a ball have as many, over the noise multiplier.
 
     Guarantee: `protocol.noise.accounting:keeps` for the task's sensitivity.
     Raises ValueError for a claim that the law cannot keep, and for numbers out of range.
     """
-    if not 1 <= honest <= n:
-        raise ValueError(f"expected 1..{n} honest rows, got {honest}")
+    if not 1 <= rows.honest <= rows.least <= n:
+        raise ValueError(f"expected honest rows among least ones among {n}, got {rows.honest} and {rows.least}")
     epsilon, delta = level
     noise = float(radius) * analytic_noise_multiplier(epsilon, delta)
     if not (math.isfinite(noise) and noise > 0):
         raise ValueError(f"expected a radius > 0 of moderate size, got {radius}")
     exponent = math.frexp(noise)[1] - 1 - FINE
     squared = sensitivity_squared(problem, radius, exponent)
-    variance = least_variance(law, epsilon, delta, squared, problem.reduced_dimension, honest)
-    parameters = {"honest": Decimal(honest), "variance": _decimal(variance), "radius": radius}
-    mechanism = Mechanism.of(law, epsilon=epsilon, delta=delta, **parameters)
-    rows = _largest(problem, float(radius), shaped, exponent)
-    return Asked(mechanism, exponent, least_modulus(n, rows, Fraction(n, honest) * variance, problem.reduced_dimension))
+    variance = least_variance(law, epsilon, delta, squared, problem.reduced_dimension, rows.honest)
+    counted = {"honest": Decimal(rows.honest), "least": Decimal(rows.least)}
+    mechanism = Mechanism.of(law, epsilon=epsilon, delta=delta, variance=_decimal(variance), radius=radius, **counted)
+    largest = _largest(problem, float(radius), shaped, exponent)
+    return Asked(
+        mechanism, exponent, least_modulus(n, largest, Fraction(n, rows.honest) * variance, problem.reduced_dimension)
+    )
 
 
 def terms_of(task: Task, mechanism: Mechanism) -> Terms:
     """The terms of a task under secure aggregation, checked: whoever answers relies on nobody to say that they hold.
 
     Guarantee: the task's (epsilon, delta) for one label, from whatever is made of the sum of all answers modulo any
-    number, where `honest` rows or more answer whose shares of the noise nobody else knows: `keeps` holds. Unit: one
-    label; neighbours: replace one label.
+    number, where `honest` rows or more answer whose shares of the noise nobody else knows: `keeps` holds. Of the
+    `least` rows that a sum is opened of, all others may be in league with whoever sees it. Unit: one label;
+    neighbours: replace one label.
     Raises ValueError for a mechanism that is none, parameters that are missing or out of range, a grid or modulus that
     does not fit, or a claim that the variance does not keep.
     """
@@ -88,10 +98,10 @@ def terms_of(task: Task, mechanism: Mechanism) -> Terms:
         raise ValueError("expected parameters that are finite numbers")
     if task.epsilon is None or task.delta is None or task.unit is not Unit.LABEL or task.cap or task.groups is not None:
         raise ValueError("expected a claim for a label, without cap and groups")
-    honest, radius, exponent = values["honest"], values["radius"], row_exponent(task)
-    if honest != int(honest) or not 1 <= honest <= task.n or not radius > 0:
-        raise ValueError(f"expected 1..{task.n} honest rows and a radius > 0, got {honest} and {radius}")
-    shares = Shares(mechanism.name, Fraction(values["variance"]), int(honest), task.problem.reduced_dimension)
+    honest, radius, exponent = honest_rows(task, mechanism), values["radius"], row_exponent(task)
+    if not radius > 0:
+        raise ValueError(f"expected a radius > 0, got {radius}")
+    shares = Shares(mechanism.name, Fraction(values["variance"]), honest, task.problem.reduced_dimension)
     squared = sensitivity_squared(task.problem, radius, exponent)
     if not keeps(shares, task.epsilon, task.delta, squared):
         raise ValueError(
@@ -99,9 +109,7 @@ def terms_of(task: Task, mechanism: Mechanism) -> Terms:
             f"{math.sqrt(squared):.6g} grid units, got {shares.variance}"
         )
     largest = _largest(task.problem, float(radius), task.map is not None, exponent)
-    if not 2 <= task.modulus <= MOST_MODULUS or task.modulus & (task.modulus - 1):
-        raise ValueError(f"expected a modulus that is a power of two up to 2^62, got {task.modulus}")
-    return Terms(shares, float(radius), squared, largest, task.modulus)
+    return Terms(shares, float(radius), squared, largest, check_modulus(task))
 
 
 def sensitivity_squared(problem: Problem, radius: Decimal, exponent: int) -> int:
@@ -120,13 +128,13 @@ def least_modulus(n: int, largest: int, variance: Fraction, dimension: int) -> i
 
     M >= 2 (n largest + t), and P(|noise| > t) <= `WRAPPED` in all coordinates together by Bernstein's inequality:
     P <= 2 p exp(-t^2 / (2 v + 2 t / 3)), which the noise of every law keeps. A sum that wraps is wrong, and tells
-    nothing more: what is sent are residues anyway. Raises ValueError beyond 2^62.
+    nothing more: what is sent are residues anyway. Raises ValueError beyond `MOST_MODULUS`.
     """
     lost = math.log(2 * dimension / WRAPPED)
     margin = math.ceil(lost / 3 + math.sqrt(lost**2 / 9 + 2 * float(variance) * lost))
     modulus = 1 << (2 * (n * largest + margin) - 1).bit_length()
     if modulus > MOST_MODULUS:
-        raise ValueError(f"expected sums within 2^62 grid units, got up to {n} rows of {largest}: use fewer rows")
+        raise ValueError(f"expected sums within 2^52 grid units, got up to {n} rows of {largest}: use fewer rows")
     return modulus
 
 

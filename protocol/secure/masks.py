@@ -6,7 +6,7 @@ The cryptography is each side's own; this is what both make of its bytes.
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.messages import Task
+from protocol.messages import Mechanism, Task
 
 Residues = NDArray[np.uint64]
 WIDTH = 8  # bytes of a keystream for each residue
@@ -69,13 +69,28 @@ def centred(residues: Residues, modulus: int, centre: NDArray[np.int64] | int = 
 
 
 def least_rows(task: Task) -> int:
-    """Rows of survivors below which a task's sum is not opened: `honest` of its only mechanism.
+    """Rows of survivors below which a task's sum is not opened: `least` of its only mechanism.
 
-    Raises ValueError where it has none.
+    Raises ValueError where it has none, or one below `honest` or above the rows that are asked for.
     """
     if len(task.menu) != 1:
         raise ValueError(f"expected one mechanism, got {len(task.menu)}")
-    honest = task.menu[0].get("honest")
-    if honest is None or honest != int(honest) or not 1 <= honest <= task.n:
-        raise ValueError(f"expected honest as a whole number in 1..{task.n}, got {honest}")
-    return int(honest)
+    return _counted(task, task.menu[0])[1]
+
+
+def honest_rows(task: Task, mechanism: Mechanism) -> int:
+    """Rows of survivors that a task's noise is sized for, `honest`: no more than `least`, nor than the rows asked for.
+
+    Raises ValueError for others, and where one is missing.
+    """
+    return _counted(task, mechanism)[0]
+
+
+def _counted(task: Task, mechanism: Mechanism) -> tuple[int, int]:
+    honest, least = mechanism.get("honest"), mechanism.get("least")
+    asked = task.n if task.rows is None else task.rows.count
+    if honest is None or least is None or not (honest.is_finite() and least.is_finite()):
+        raise ValueError(f"expected numbers of honest and of least rows, got {honest} and {least}")
+    if not (honest == int(honest) and least == int(least) and 1 <= honest <= least <= asked):
+        raise ValueError(f"expected whole numbers 1 <= honest <= least <= {asked} rows, got {honest} and {least}")
+    return int(honest), int(least)

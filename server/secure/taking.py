@@ -110,7 +110,7 @@ def missing(session: "Session", stage: Stage) -> str:
         for place, most in enumerate(least):
             rows = sum(session.roster[one].rows[place] for one in there)
             if rows < most:
-                return f"expected at least {most} rows (honest) at stage {stage.name}, got {rows}"
+                return f"expected at least {most} rows (least) at stage {stage.name}, got {rows}"
     if stage is Stage.INPUT and not crowded(session.agenda.session, session.digest, members, there):
         return "expected survivors all along the circle of members, got too few in one place"
     return ""

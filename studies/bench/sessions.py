@@ -113,7 +113,7 @@ def task_of(clients: int, dimension: int) -> Task:
         trust=Trust.DISTRIBUTED,
         unit=Unit.LABEL,
         problem=Problem(dimension, "gaussian", False, None),
-        menu=(Mechanism.of("skellam", epsilon=Decimal(1), honest=honest),),
+        menu=(Mechanism.of("skellam", epsilon=Decimal(1), honest=honest, least=honest),),
         n=clients,
         epsilon=Decimal(1),
         delta=Decimal("0.00001"),

@@ -1,18 +1,23 @@
 """What a node allows."""
 
+import math
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from client.policy import Policy
 from client.sources.table import Table
-from protocol.messages import Code, Mechanism, Runs
+from protocol.messages import Code, Mechanism, Runs, Task
 from protocol.privacy import Unit
+from protocol.problem import Problem
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
 
@@ -43,6 +48,45 @@ def test_the_simulation_allows_every_trust_model(desk: Any, votes: Table) -> Non
         assert Policy.simulation().check(desk.task(votes, trust)) is None
     assert Policy.simulation().check(desk.task(votes, epsilon="1000")) is None
     assert not Policy.simulation().capped
+
+
+@given(
+    n=st.integers(1, 10**6),
+    left=st.fractions(0, 1),
+    cheats=st.decimals(0, 1, places=3).filter(lambda share: share < 1),
+)
+def test_a_masked_sum_that_a_policy_allows_leaves_as_many_honest_rows_as_its_noise_is_sized_for(
+    n: int, left: Fraction, cheats: Decimal
+) -> None:
+    """Whatever the share of cheats, of the least rows: what remains without them is enough exactly where it allows."""
+    problem = Problem(5, "gaussian", sum_zero=True, bound=Decimal(3))
+    least = 1 + int(left * (n - 1))
+    remaining = least - math.floor(Fraction(cheats) * least)
+    policy = Policy(trusts=frozenset({Trust.DISTRIBUTED}), colluding=cheats)
+    for honest in {max(1, remaining - 1), remaining, min(remaining + 1, least)}:
+        item = Mechanism.of("skellam", epsilon=Decimal(1), honest=Decimal(honest), least=Decimal(least))
+        task = Task(bytes(32), Trust.DISTRIBUTED, Unit.LABEL, problem, (item,), n, Decimal(1), Decimal("1e-5"), 0, 1)
+        allowed = policy.check(task) is None
+        assert allowed == (Fraction(honest) <= (1 - Fraction(cheats)) * least)
+        assert not allowed or remaining >= honest
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1", "from 0 to below 1, got 1"),
+        ("-0.1", "from 0"),
+        ("nan", "finite"),
+        ('"0.1"', "a number"),
+        ("true", "number"),
+    ],
+)
+def test_a_share_of_cheats_that_is_none_is_refused(text: str, message: str) -> None:
+    with pytest.raises(StudyError, match=rf"\[policy\] colluding: .*{message}|\[policy\] colluding .*{message}"):
+        Policy.parse(tomllib.loads(f"label_cap = 1\ncolluding = {text}", parse_float=Decimal))
+    with pytest.raises(ValueError, match="colluding"):
+        Policy(colluding=Decimal("NaN"))
+    assert Policy.parse({"label_cap": 1}).colluding == Decimal("0.1") and Policy.simulation().colluding == 0
 
 
 def test_the_default_refuses_a_level_that_hides_little(desk: Any, votes: Table) -> None:

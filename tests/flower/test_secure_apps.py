@@ -33,10 +33,8 @@ N = 60
 def study_of(honest: str = "0.6") -> Study:
     """A distributed arm of each law, and a central and a local one beside them."""
     study = read({}).study
-    shares = [
-        Arm(Trust.DISTRIBUTED, law, "mle", (("honest", Decimal(honest)),))
-        for law in ("skellam", "discrete-gaussian", "binomial")
-    ]
+    counted = (("honest", Decimal(honest)), ("survivors", Decimal(honest)))
+    shares = [Arm(Trust.DISTRIBUTED, law, "mle", counted) for law in ("skellam", "discrete-gaussian", "binomial")]
     others = [arm for arm in study.arms if arm.estimator in ("mle", "rr-mle")]
     return replace(study, repetitions=2, grid=replace(study.grid, n=(N,)), arms=(*others, *shares))
 
@@ -98,5 +96,5 @@ def test_a_live_run_with_too_few_left_opens_nothing_and_says_why(
     monkeypatch.setenv("HALFTRUTH_OUTCOMES", str(tmp_path))
     study = replace(study_of("0.9"), arms=study_of("0.9").arms[-3:-2])
     config = {**write(study), "truth": write_truth(THETA), "deadline": 0.5, "clients": 10, "mode": "live"}
-    with pytest.raises(RunFailed, match=r"expected at least 54 rows \(honest\) at stage INPUT, got 48"):
+    with pytest.raises(RunFailed, match=r"expected at least 54 rows \(least\) at stage INPUT, got 48"):
         live(grid(virtual(10), config), tmp_path, study, {Stage.INPUT: {104, 108}}, config)

@@ -50,3 +50,23 @@ def test_options_that_do(arm: dict[str, Any]) -> None:
     (read,) = parse(study({"trust": "local"} | arm)).arms
     assert dict(read.options) == {key: value for key, value in arm.items() if key != "estimator"}
     assert conflict(read.estimator, dict(read.options), ball=True) is None
+
+
+@pytest.mark.parametrize(
+    ("counted", "fits"),
+    [
+        ({}, True),
+        ({"survivors": Decimal("0.7")}, True),  # honest follows it
+        ({"honest": Decimal("0.7"), "survivors": Decimal("0.7")}, True),
+        ({"honest": Decimal("0.71"), "survivors": Decimal("0.7")}, False),
+        ({"survivors": Decimal("1.01")}, False),
+        ({"honest": Decimal("1.01")}, False),
+    ],
+)
+def test_honest_rows_are_among_those_who_stay(counted: dict[str, Decimal], fits: bool) -> None:
+    arm = {"trust": "distributed", "mechanism": "skellam", "estimator": "mle", **counted}
+    if fits:
+        assert dict(parse(study(arm)).arms[0].options) == counted
+        return
+    with pytest.raises(StudyError, match="honest"):
+        parse(study(arm))

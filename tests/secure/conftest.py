@@ -28,14 +28,14 @@ Vectors = NDArray[np.uint64]
 Tamper = Callable[[str, bytes], bytes | None]  # a client's name and what it is asked -> what reaches it; None: nothing
 
 
-def task_of(members: int, honest: int, width: int = 5, modulus: int = MODULUS, **changes: object) -> Task:
+def task_of(members: int, least: int, width: int = 5, modulus: int = MODULUS, **changes: object) -> Task:
     """A task about one row of each member."""
     base = Task(
         study=bytes(32),
         trust=Trust.DISTRIBUTED,
         unit=Unit.LABEL,
         problem=Problem(width, "gaussian", False, None),
-        menu=(Mechanism.of("skellam", epsilon=Decimal(1), honest=Decimal(honest)),),
+        menu=(Mechanism.of("skellam", epsilon=Decimal(1), honest=Decimal(least), least=Decimal(least)),),
         n=members,
         epsilon=Decimal(1),
         delta=Decimal("0.00001"),

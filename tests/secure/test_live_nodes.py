@@ -13,10 +13,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from client.labeler import Node
+from client.labeler import Node, decided
 from client.ledger_view import read_entries, read_labelers
 from client.node_file import NodeFileError, build, read_node
+from client.question import question_of
 from client.replies import reply
+from client.secure.member import of_session as charged
 from client.signing import KeyUnusable
 from protocol.arms import Arm
 from protocol.codec import decode_input, decode_reply, encode_task, identity
@@ -28,7 +30,7 @@ from protocol.study import Cell, Grid, Study
 from protocol.trust import Trust
 from server.secure.session import securely
 from server.sent import Sent, for_client
-from server.tasks import offers
+from server.tasks import of_curator, offers
 
 ROOT = Path(__file__).resolve().parents[2]
 ITEMS, ROWS, NODES = "wxyz", 24, 4
@@ -86,14 +88,15 @@ class Holders:
         """A holder's node, its ledger opened anew as after a restart."""
         return build(read_node(self.folder / f"node-{number}" / "node.toml"), {}, start)
 
-    def task(self, attempt: int = 0, honest: str = "0.75") -> Task:
+    def task(self, attempt: int = 0, honest: str = "0.625", survivors: str = "0.75") -> Task:
         """What a study asks about all rows."""
         problem = Problem(len(ITEMS), "items", True, None, self.pairs)
-        arm = Arm(Trust.DISTRIBUTED, "skellam", "mle", (("honest", Decimal(honest)),))
+        counted = (("honest", Decimal(honest)), ("survivors", Decimal(survivors)))
+        arm = Arm(Trust.DISTRIBUTED, "skellam", "mle", counted)
         study = Study("holders", 3, 1, problem, Grid((ROWS,), (Decimal(1),), (Decimal("0.00001"),)), (arm,))
         (offer,) = offers(study, Cell(ROWS, 0, 1))
         assert offer.task is not None
-        return replace(offer.task, attempt=attempt)
+        return of_curator(offer.task, b"no curator", attempt)
 
     def ask(self, asked: list[bytes]) -> list[bytes]:
         """Carry questions; each node is built anew for each of them."""
@@ -143,6 +146,19 @@ def test_a_session_that_nobody_opened_stays_spent(holders: Holders) -> None:
     assert all(read_labelers(holders.ledger(number))[0].epsilon == 1 for number in range(NODES))
 
 
+def test_a_round_of_a_run_in_another_session_is_paid_for_and_answered_anew(holders: Holders) -> None:
+    """An answer that was kept has the masks and the noise of its own session: it is for that one only."""
+    node, question, told = holders.node(0), question_of(encode_task(holders.task())), list[bytes]()
+    found = decided(question, node)
+    rounds = [replace(charge, run=bytes(32), round=3) for charge in found.charges]
+    for session in (b"1" * 32, b"2" * 32, b"1" * 32):
+        charges = [charged(charge, session, question.id) for charge in rounds]
+        draws = found.possible, node.policy, found.facts, found.draw
+        told.append(node.ledger.settle(charges, *draws, lambda parts, session=session: session))  # type: ignore[misc]
+    assert told == [b"1" * 32, b"2" * 32, b"1" * 32]
+    assert read_labelers(holders.ledger(0))[0].epsilon == 2
+
+
 def test_a_policy_decides_before_a_session_begins(holders: Holders) -> None:
     """Another trust model, an attempt beyond the policy's, other members than least: refused at the first stage."""
     path = holders.folder / "node-1" / "node.toml"
@@ -156,6 +172,11 @@ def test_a_policy_decides_before_a_session_begins(holders: Holders) -> None:
         collected = securely([task], holders.ask)[task].collected
         assert collected.refusing[code] == {"node 1"}
         assert not read_entries(holders.ledger(1))
+    path.write_text(NODE + "colluding = 0.2\n")
+    crowded = holders.task(2)  # 15 of 18 rows are to be honest: with a fifth of cheats it would be 14
+    collected = securely([crowded], holders.ask)[crowded].collected
+    assert collected.refusing[Code.TOO_FEW_MEMBERS] == {"node 1"} and len(collected.rows) == ROWS - 6
+    assert not read_entries(holders.ledger(1))
     path.write_text(NODE + "least_members = 5\n")
     other = holders.task(1)
     collected = securely([other], holders.ask)[other].collected

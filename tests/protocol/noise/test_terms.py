@@ -10,11 +10,12 @@ import pytest
 
 from protocol.arms import DISTRIBUTED, Arm
 from protocol.features import row_bound
-from protocol.messages import Mechanism, Task
+from protocol.messages import Mechanism, Runs, Task
 from protocol.noise.accounting import least_variance
 from protocol.noise.terms import FINE, least_modulus, sensitivity_squared, terms_of
 from protocol.privacy import Unit
 from protocol.problem import Problem
+from protocol.secure.masks import least_rows
 from protocol.store import FeatureStore
 from protocol.strict import StudyError
 from protocol.study import Cell, Grid, Study
@@ -66,8 +67,19 @@ def test_all_rows_may_be_counted_on_and_a_radius_given() -> None:
     task = task_of(honest=Decimal(1), radius=Decimal("0.5"))
     terms = terms_of(task, task.menu[0])
     assert terms.shares.honest == 500 and terms.radius == 0.5
+    assert least_rows(task) == least_rows(task_of()) == 500  # everybody who was asked, where an arm does not say
     with pytest.raises(StudyError, match="distributed task at n = 500"):
         task_of(radius=Decimal("1e-63"), epsilon="1e-9")
+
+
+@pytest.mark.parametrize(("options", "counted"), [({}, (337, 375)), ({"honest": Decimal("0.6")}, (300, 375))])
+def test_of_those_who_stay_some_are_honest(options: dict[str, Any], counted: tuple[int, int]) -> None:
+    """Nine tenths of the rows that stay where an arm does not say; a row's noise follows the honest ones alone."""
+    task = task_of(survivors=Decimal("0.75"), **options)
+    terms = terms_of(task, task.menu[0])
+    assert (terms.shares.honest, least_rows(task)) == counted
+    fewer = changed(task, least=Decimal(counted[0]))
+    assert terms.shares == terms_of(fewer, fewer.menu[0]).shares
 
 
 @pytest.mark.parametrize("law", DISTRIBUTED)
@@ -95,6 +107,10 @@ def test_less_noise_than_the_claim_needs_is_refused(law: str) -> None:
         ("honest", "501"),
         ("honest", "450.5"),
         ("honest", "NaN"),
+        ("least", "449"),
+        ("least", "500.5"),
+        ("least", "501"),
+        ("least", "Infinity"),
         ("radius", "0"),
         ("radius", "-1"),
         ("variance", "0"),
@@ -116,7 +132,8 @@ def test_parameters_out_of_range_are_refused(name: str, value: str) -> None:
     [
         {"modulus": 0},
         {"modulus": 3 << 20},
-        {"modulus": 1 << 63},
+        {"modulus": 1 << 54},
+        {"rows": Runs.of(range(499))},
         {"unit": Unit.LABELER},
         {"cap": 2},
         {"trust": Trust.CENTRAL},
