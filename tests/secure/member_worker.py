@@ -1,6 +1,6 @@
-"""A member in a process of its own: `NODE QUESTION POINT` answers a question (hexadecimal), and prints what.
+"""A member in a process of its own: `NODE QUESTION POINT` answers a question (hexadecimal).
 
-It kills itself with SIGKILL when POINT has returned, a function's dotted name; "nowhere" lets it live.
+It kills itself with SIGKILL when POINT has returned, a function's dotted name.
 """
 
 import importlib
@@ -30,10 +30,9 @@ def dies_at(point: str) -> None:
 
 
 def main(node: str, question: str, point: str) -> None:
-    """Answer, or die."""
-    if point != "nowhere":
-        dies_at(point)
-    print(reply(bytes.fromhex(Path(question).read_text()), build(read_node(Path(node)), {}, start=False)).hex())
+    """Answer, and die meanwhile."""
+    dies_at(point)
+    reply(bytes.fromhex(Path(question).read_text()), build(read_node(Path(node)), {}, start=False))
 
 
 if __name__ == "__main__":
