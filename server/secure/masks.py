@@ -1,18 +1,18 @@
 """The server's cryptography of a session: secrets from their shares, and the masks that these are the keys of.
 
-The primitives are those of `cryptography` and pycryptodome.
+The primitives are those of `cryptography`.
 """
 
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from Crypto.Protocol.SecretSharing import Shamir
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from protocol.secure.masks import INFO_MASK, INFO_SELF, INFO_STREAM, WIDTH
+from server.secure.interpolation import at_zero
 
 KEY = 32
 MOST_TRIES = 64
@@ -36,7 +36,7 @@ def secret_of(shares: Sequence[Place], threshold: int, right: Callable[[bytes], 
         chosen = [places[(start + step) % len(places)] for step in range(min(threshold, len(places)))]
         if len(chosen) < threshold:
             break
-        secret = bytes(Shamir.combine([(place, known[place]) for place in chosen], False))
+        secret = at_zero([(place, known[place]) for place in chosen])
         if right(secret):
             return secret
     raise NotOpened(f"expected {threshold} shares of one secret, got {len(places)}")

@@ -13,12 +13,12 @@ from flwr.app import Context, Message, RecordDict
 
 from client.sources.synthetic import write_truth
 from protocol.arms import Arm
-from protocol.codec import decode_tasks
+from protocol.codec import decode_task, decode_tasks
 from protocol.errors import WireError
 from protocol.parcel import parcel_of
 from protocol.runconfig import read, write
 from protocol.secure.codec import decode_ask
-from protocol.secure.messages import Stage
+from protocol.secure.messages import SessionAsk, Stage
 from protocol.study import Study, cells
 from protocol.trust import Trust
 from server.app import RunFailed
@@ -39,11 +39,11 @@ def study_of(honest: str = "0.6") -> Study:
     return replace(study, repetitions=2, grid=replace(study.grid, n=(N,)), arms=(*others, *shares))
 
 
-def stages(message: Message) -> Iterator[Stage]:
-    """The stages of sessions that a message asks for."""
+def asks(message: Message) -> Iterator[SessionAsk]:
+    """What a message asks of sessions."""
     for raw in decode_tasks(parcel_of(message.content))[0]:
         with suppress(WireError):
-            yield decode_ask(raw).stage
+            yield decode_ask(raw)
 
 
 @pytest.mark.parametrize("clients", [1, 3, 8])
@@ -65,9 +65,12 @@ def test_a_process_of_many_clients_opens_the_same_sums(clients: int) -> None:
 def live(grid: Any, folder: Path, study: Study, lost: dict[Stage, set[int]], config: Any) -> list[Any]:
     """A live run of ten nodes, some of which are gone from a stage on; its outcomes."""
 
+    grid.sent = list[Message]()
+
     def change(asked: Message, reply: Message) -> list[Message]:
-        for stage in stages(asked):
-            if any(asked.metadata.dst_node_id in nodes for when, nodes in lost.items() if when <= stage):
+        grid.sent.append(asked)
+        for ask in asks(asked):
+            if any(asked.metadata.dst_node_id in nodes for when, nodes in lost.items() if when <= ask.stage):
                 return []
         return [reply]
 
@@ -98,3 +101,19 @@ def test_a_live_run_with_too_few_left_opens_nothing_and_says_why(
     config = {**write(study), "truth": write_truth(THETA), "deadline": 0.5, "clients": 10, "mode": "live"}
     with pytest.raises(RunFailed, match=r"expected at least 54 rows \(least\) at stage INPUT, got 48"):
         live(grid(virtual(10), config), tmp_path, study, {Stage.INPUT: {104, 108}}, config)
+
+
+def test_a_session_that_failed_is_asked_for_again_under_another_attempt(
+    grid: Any, virtual: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every task of the second session says so: it has another name, hence other keys and masks, and opens."""
+    monkeypatch.setenv("HALFTRUTH_OUTCOMES", str(tmp_path))
+    study = replace(study_of("0.9"), arms=study_of("0.9").arms[-3:-2])
+    config = {**write(study), "truth": write_truth(THETA), "deadline": 0.5, "clients": 10, "mode": "live"}
+    with pytest.raises(RunFailed):
+        live(grid(virtual(10), config), tmp_path, study, {Stage.INPUT: {104, 108}}, config)
+    again, room = {**config, "attempt": 1}, grid(virtual(10), {**config, "attempt": 1})
+    found = live(room, tmp_path, study, {}, again)
+    assert len(found) == 2 * len(study.grid.epsilon) and all(np.isfinite(outcome.theta).all() for outcome in found)
+    asked = [ask for message in room.sent for ask in asks(message) if ask.stage is Stage.KEYS]
+    assert asked and {decode_task(raw).attempt for ask in asked for raw in ask.tasks} == {1}
