@@ -153,7 +153,8 @@ def _member(node: NodeFile) -> Callable[[], Membership] | None:
     """How the node takes part in sessions, read when it is asked to; None without a list of members."""
     if node.members is None or node.key is None or node.ledger is None:
         return None
-    return cache(partial(member_of, node.key, node.members, DiskMemory(node.ledger), node.least_members))
+    memory, own = DiskMemory(node.ledger), node.policy.colluding
+    return cache(partial(member_of, node.key, node.members, memory, node.least_members, own))
 
 
 def _about(content: Mapping[str, Any], labels: Path, ledger: Path | None) -> Mapping[str, Any]:

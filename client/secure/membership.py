@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Protocol
@@ -146,7 +147,8 @@ class Derived:
 class Membership:
     """How a node takes part in sessions: `key` is the name of what `sign` signs words with.
 
-    `least`: members, and survivors, below which it takes no part.
+    `least`: members, and survivors, below which it takes no part. `colluding`: the share of these, and of their rows,
+    that may be in league with whoever asks.
     """
 
     sign: Sign = field(repr=False)
@@ -154,6 +156,7 @@ class Membership:
     pins: Pins = field(repr=False)
     memory: Memory = field(repr=False)
     least: int = 1
+    colluding: Decimal = Decimal(0)
 
 
 @lru_cache(maxsize=4)
@@ -170,7 +173,7 @@ def simulated(seed: int, client: int, clients: int) -> Membership:
     return Membership(lambda words: key.sign(words, SIGNING), name_of(key.public_key()), pins, Derived(seed, client))
 
 
-def member_of(key: Path, members: Path, memory: Memory, least: int) -> Membership:
+def member_of(key: Path, members: Path, memory: Memory, least: int, colluding: Decimal) -> Membership:
     """The member that has the private key in a file, among those whose public keys are in another one.
 
     Raises KeyUnusable, also where its own key is not among these.
@@ -179,7 +182,7 @@ def member_of(key: Path, members: Path, memory: Memory, least: int) -> Membershi
     name = name_of(own.public_key())
     if name not in pins.places:
         raise KeyUnusable(f"{members}: expected the public half of {key} among the members, found none")
-    return Membership(lambda words: own.sign(words, SIGNING), name, pins, memory, least)
+    return Membership(lambda words: own.sign(words, SIGNING), name, pins, memory, least, colluding)
 
 
 def read_pins(path: Path) -> Pins:

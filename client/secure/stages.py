@@ -4,6 +4,7 @@ The order of checks and their outcome depend on the session's messages alone, an
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -93,7 +94,7 @@ def checked(ask: SessionAsk, own: Membership, keys: SessionKeys) -> Ticket:
         if not own.pins.good(entry.key, entry.words(ask.session), entry.signature):
             raise SessionRefused("expected members whose keys are pinned and who signed for this session")
     rows = np.array([entry.rows for entry in roster], dtype=np.uint32)
-    _check_rows(rows, ask)
+    _check_rows(rows, ask, own)
     digest = roster_digest(roster)
     near, holders = neighbours(ask.session, digest, len(roster), me)
     places = np.array([own.pins.places[name] for name in names], dtype=np.uint32)
@@ -101,10 +102,18 @@ def checked(ask: SessionAsk, own: Membership, keys: SessionKeys) -> Ticket:
     return Ticket(digest, own.pins.digest, me, rows, places, channels, masks)
 
 
-def _check_rows(rows: NDArray[np.uint32], ask: SessionAsk) -> None:
-    """Raise TooFewMembers unless these members have as many rows for each task as its noise was sized for."""
-    if (rows.sum(axis=0, dtype=np.uint64) < np.array(ask.agenda.least, dtype=np.uint64)).any():
-        raise TooFewMembers("expected as many rows as each task's noise is sized for, got fewer")
+def _check_rows(rows: NDArray[np.uint32], ask: SessionAsk, own: Membership) -> None:
+    """Raise TooFewMembers unless these members (m, tasks) have `least` rows for each task, enough of them honest.
+
+    Cheats may say that they have more rows than they do: so (1 - c) least rows have to be left without those of the
+    c m members who say the most, whoever they are.
+    """
+    honest = len(rows) - math.floor(own.colluding * len(rows))
+    left = np.sort(rows, axis=0)[:honest].sum(axis=0, dtype=np.uint64).tolist()
+    whole = rows.sum(axis=0, dtype=np.uint64).tolist()
+    for most, total, others in zip(ask.agenda.least, whole, left, strict=True):
+        if total < most or others < (1 - own.colluding) * most:
+            raise TooFewMembers("expected as many rows as each task's noise is sized for, got fewer")
 
 
 def masked(ask: SessionAsk, question: bytes, member: Member) -> bytes:
@@ -217,7 +226,7 @@ def _listed(ask: SessionAsk, ticket: Ticket, own: Membership) -> bytes:
     enough = len(survivors) >= max(own.least, terms(ticket.members).agree)
     if not (enough and crowded(ask.session, ticket.roster, ticket.members, survivors)):
         raise TooFewMembers("expected more survivors than that, all along the circle")
-    _check_rows(ticket.rows[list(survivors)], ask)
+    _check_rows(ticket.rows[list(survivors)], ask, own)
     return survivors_words(ask.session, ticket.roster, joined, survivors)
 
 

@@ -54,6 +54,7 @@ class Plain:
     client: int
     own: Membership
     seen: list[SessionAsk] = field(default_factory=list)
+    says: int = 1  # how many rows it has
 
     def vector(self, task: Task) -> Vectors:
         """What it adds to a task's sum, modulo M."""
@@ -64,7 +65,7 @@ class Plain:
 
     def member(self) -> Member:
         """For the stages."""
-        return Member(self.own, lambda ask: [1] * len(ask.agenda.tasks), self._input)
+        return Member(self.own, lambda ask: [self.says] * len(ask.agenda.tasks), self._input)
 
     def _input(self, ask: SessionAsk, mask: Mask, statement: bytes) -> bytes:
         reports = []
@@ -116,11 +117,13 @@ class Room:
         return total & np.uint64(task.modulus - 1)
 
 
-def room_of(members: int, seed: int = 5, memory: Callable[[int], Memory] | None = None, least: int = 1) -> Room:
+def room_of(
+    members: int, seed: int = 5, memory: Callable[[int], Memory] | None = None, least: int = 1, colluding: str = "0"
+) -> Room:
     """Members 0, 1, ... of a simulation, or with memories of their own."""
     found = []
     for client in range(members):
-        own = replace(simulated(seed, client, members), least=least)
+        own = replace(simulated(seed, client, members), least=least, colluding=Decimal(colluding))
         found.append(Plain(client, own if memory is None else replace(own, memory=memory(client))))
     return Room(found)
 

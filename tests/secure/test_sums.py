@@ -102,6 +102,20 @@ def test_below_the_rows_that_noise_is_sized_for_nothing_is_opened(room_of: Make,
             assert (securely([task], room.ask)[task].collected.residues is not None) == opened
 
 
+@pytest.mark.parametrize(("says", "gone", "opened"), [(1, 0, True), (1, 2, False), (3, 2, False), (50, 8, False)])
+def test_a_cheat_that_says_it_has_more_rows_does_not_stand_in_for_others(
+    room_of: Make, task_of: Make, says: int, gone: int, opened: bool
+) -> None:
+    """Of 20 rows 19 are to stay, and a tenth may cheat: rows that two members say are theirs may be nobody's."""
+    room, task = room_of(20, colluding="0.1"), task_of(20, 19)
+    room.members[5].says = says
+    room.tamper = dropping({Stage.KEYS: range(20 - gone, 20)})
+    collected = securely([task], room.ask)[task].collected
+    assert (collected.residues is not None) == opened
+    if says > 1:
+        assert set(collected.refusals) == {Code.TOO_FEW_MEMBERS}, "the server takes what it is told; members do not"
+
+
 def test_members_of_a_policy_with_a_least_number_refuse_fewer(room_of: Make, task_of: Make) -> None:
     room, task = room_of(4, least=5), task_of(4, 2)
     collected = securely([task], room.ask)[task].collected
