@@ -14,6 +14,7 @@ from typing import Any
 from client.answers import FIRST, SECOND, TIE
 from client.node_file import NodeFile, read_node
 from client.private_files import replace_private
+from client.shuffler_file import SHUFFLER
 from client.sources.columns import Columns
 from client.sources.outcomes import FIRST as FIRST_WON
 from client.sources.outcomes import SECOND as SECOND_WON
@@ -70,17 +71,21 @@ def _node(folder: Path, pairs: Pairs, node: NodeFile, content: Content) -> dict[
     about |= {"prompt": PROMPT} if pairs.table.answers else {}
     about |= {"features": str(source.features.resolve())} if source.features else {}
     about |= {"features_columns": list(source.features_columns)} if source.features_columns else {}
-    head, policy, link = (dict(content.get(name, {})) for name in ("node", "policy", "superlink"))
+    head, policy, link, shuffler = (dict(content.get(name, {})) for name in ("node", "policy", "superlink", SHUFFLER))
     head["ledger"] = str((node.ledger or folder / LEDGER).resolve())
-    paths = [(head, "key", node.key), (policy, "server_key", node.server_key)]
+    paths = [(head, "key", node.key), (policy, "server_key", node.server_key), (policy, "members", node.members)]
     if node.superlink is not None:
         paths += [(link, "key", node.superlink.key), (link, "root_certificates", node.superlink.root_certificates)]
+    if node.shuffler is not None:
+        authority, sealing = node.shuffler.root_certificates, node.shuffler.server_key
+        paths += [(shuffler, "root_certificates", authority), (shuffler, "server_key", sealing)]
     for table, key, path in paths:
         if key in table and path is not None:
             table[key] = str(path.resolve())
     if "levels" in policy:  # those of others bind nobody here, and a node refuses them
         policy["levels"] = {name: level for name, level in policy["levels"].items() if name == pairs.labeler}
-    return {"node": head, "source": about, "policy": policy, **({"superlink": link} if link else {})}
+    ways = {name: table for name, table in (("superlink", link), (SHUFFLER, shuffler)) if table}
+    return {"node": head, "source": about, "policy": policy, **ways}
 
 
 def _votes(pairs: Pairs, released: Mapping[str, str], prompted: bool) -> Iterator[tuple[object, ...]]:

@@ -108,6 +108,27 @@ root_certificates = "ca.crt"
     assert node.ledger == one.folder / "ledger.sqlite" and node.key == tmp_path / "node.key"
 
 
+def test_the_node_keeps_its_shuffler_and_whom_it_sums_with(session: Open, tmp_path: Path) -> None:
+    policy = """
+[node]
+key = "node.key"
+[policy]
+trust = ["shuffled", "distributed"]
+label_cap = 1.5
+members = "members.pub"
+[shuffler]
+address = "there:9443"
+root_certificates = "ca.crt"
+server_key = "sealing.key.pub"
+"""
+    one = session("--as", "p1", policy=policy)
+    give(one, FIRST)
+    release(one)
+    node, before = read_node(one.folder / "node.toml"), one.node
+    assert node.shuffler is not None and node.shuffler.server_key == tmp_path / "sealing.key.pub"
+    assert (node.shuffler, node.members) == (before.shuffler, before.members)
+
+
 def test_released_answers_are_frozen_and_undo_ends_there(session: Open) -> None:
     one = session("--as", "p1")
     give(one, FIRST, SKIP)
