@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, Inexact, localcontext
 from sqlite3 import Connection
 from typing import Any
@@ -41,7 +41,9 @@ class Charge:
     study, n and block of repetitions. At the unit LABELER a local answer costs its share, so that a labeler's labels
     add up to the claim; an exact contribution costs each label and each labeler the claim, once. A `run` is paid for
     whole, at the first of its rounds that is asked; `round` tells them apart. An `anew` one draws new answers in every
-    task, and remembers none: what a shuffled group hides, the same answer in another group would show.
+    task, and remembers none: what a shuffled group hides, the same answer in another group would show. A `session`
+    gets a vector with noise and masks of its own, 32 bytes name it and the task: what was kept for another is not for
+    it, and a round that another has got is one of a further copy of its run, see `in_copy`.
     """
 
     task: bytes
@@ -56,11 +58,26 @@ class Charge:
     run: bytes | None = None
     round: int = 0
     anew: bool = False
+    session: bytes | None = None
 
     @property
     def name(self) -> bytes:
         """What the reply is kept under: the task, or the round of its run, whatever else is asked in it."""
         return self.task if self.run is None else round_name(self.run, self.round)
+
+    @property
+    def mark(self) -> bytes:
+        """What stands before a kept reply: the session that it is for, where its name does not tell."""
+        return b"" if self.run is None else self.session or b""
+
+    def in_copy(self, number: int) -> "Charge":
+        """The same in a copy of its run: sessions that ask for the same round are in different ones, each paid whole.
+
+        Guarantee: copies that hold at most one answer to each round cost what so many runs do, in whatever order they
+        are asked (concurrent composition; of Gaussian claims adaptive composition says it already).
+        """
+        assert self.run is not None
+        return replace(self, run=hashlib.sha256(self.run + f" in sessions {number}".encode()).digest())
 
     def of_label(self) -> Total:
         """What one label pays, (epsilon, delta)."""

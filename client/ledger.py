@@ -3,11 +3,13 @@
 A local answer is remembered by (label, channel, coins): asked again in whatever task, it is the same and costs nothing.
 Exact contributions and shuffled answers are charged for every task, and the latter drawn anew. A task seen before gets
 its first reply again, byte for byte. Where a task offers several channels each labeler takes one, and is charged at its
-level. Rounds that share one claim are charged together, at the first; a round is answered once.
+level. Rounds that share one claim are charged together, at the first; a round is answered once. In sessions each
+answer is drawn anew: a round that another session has got is charged as one of another such run.
 """
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from sqlite3 import Connection
 from typing import NamedTuple, Protocol, TypeVar
@@ -72,6 +74,7 @@ class MemoryLedger:
 
     def __init__(self) -> None:
         self.totals: dict[bytes, Charge] = {}
+        self._sessions: dict[bytes, list[bytes]] = {}  # that a round of a run was answered in
 
     def settle(
         self,
@@ -84,7 +87,8 @@ class MemoryLedger:
     ) -> Made:
         """Count each charge once, answer each row through the first that is allowed, and return what `write` makes."""
         if charges[0].channel is None:
-            self.totals.setdefault(charges[0].run or charges[0].task, charges[0])
+            first = charges[0] if charges[0].mark == b"" else self._in_copy(charges[0])
+            self.totals.setdefault(first.run or first.task, first)
             return write([Part(0, slice(None), NOTHING)])
         parts = []
         ways = _split(allowed.argmax(axis=0)) if len(charges) > 1 else [(0, slice(None))]
@@ -94,6 +98,13 @@ class MemoryLedger:
             self.totals.setdefault(charge.task if charge.anew else charge.place + charge.channel.digest, charge)
             parts.append(Part(way, places, draw(way, places, slice(None))))
         return write(parts)
+
+    def _in_copy(self, charge: Charge) -> Charge:
+        """Where sessions ask for the same round of a run each is in a copy of its own."""
+        got = self._sessions.setdefault(charge.name, [])
+        if charge.mark not in got:
+            got.append(charge.mark)
+        return charge.in_copy(got.index(charge.mark))
 
 
 class DiskLedger:
@@ -126,9 +137,10 @@ class DiskLedger:
         if facts is None:
             raise ValueError("expected to know whose labels are asked for, got synthetic labels without identity")
         with writing(self._path, self._timeout) as connection:
+            charges, mark = _in_copies(connection, charges), charges[0].mark
             before = reply_to(connection, charges[0].name)
             if before is not None:
-                return before
+                return before[len(mark) :]
             parts, paid = [Part(0, slice(None), NOTHING)], (0, 0)
             if charges[0].epsilon is not None and not _paid(connection, charges[0]):
                 parts, paid = _settled(connection, charges, allowed, policy, facts, draw)
@@ -136,8 +148,20 @@ class DiskLedger:
                     keep_task(connection, charges[0].run, _columns(charges, paid), b"")
                     paid = (0, 0)
             reply = write(parts)
-            keep_task(connection, charges[0].name, _columns([charges[part.way] for part in parts], paid), reply)
+            keep_task(connection, charges[0].name, _columns([charges[part.way] for part in parts], paid), mark + reply)
             return reply
+
+
+def _in_copies(connection: Connection, charges: Sequence[Charge]) -> Sequence[Charge]:
+    """Charges of a round in a session: in the first copy of the run whose round is this session's, or nobody's yet."""
+    first = charges[0]
+    if first.mark == b"":
+        return charges
+    for number in count():
+        kept = reply_to(connection, first.in_copy(number).name)
+        if kept is None or kept.startswith(first.mark):
+            break
+    return [charge.in_copy(number) for charge in charges]
 
 
 def _paid(connection: Connection, charge: Charge) -> bool:

@@ -65,11 +65,13 @@ def _input(node: Node, ask: SessionAsk, mask: Mask, statement: bytes) -> bytes:
 
 
 def of_session(charge: Charge, session: bytes, task: bytes) -> Charge:
-    """What an answer costs in a session: the whole charge, whatever was paid for in another one, or round of a run.
+    """What an answer costs in a session: the whole charge, whatever was paid for in another one.
 
-    An answer that was kept for another session has that one's masks and noise: it is never given again here.
+    An answer that was kept for another session has that one's masks and noise: it is never given again here. Rounds of
+    a run are paid for together at the first of them; one that another session has got is paid for again, as a run is.
     """
-    return replace(charge, task=sha256(session + task).digest(), run=None)
+    name = sha256(session + task).digest()
+    return replace(charge, task=name, session=name)
 
 
 def _masked(node: Node, ask: SessionAsk, place: int, mask: Mask) -> bytes:
