@@ -125,11 +125,11 @@ def account(rounds: int, multiplier: float, delta: Decimal, numerical: bool = Fa
         exact=exact,
         zcdp=epsilon_of(rho, delta),
         zcdp_simple=epsilon_of(rho, delta, tight=False),
-        renyi=renyi_epsilon(rounds, multiplier, delta),
+        renyi=_capped(renyi_epsilon(rounds, multiplier, delta)),
         basic=_capped(rounds * _gaussian_epsilon(limit / rounds * _DOWN, mu) * _UP),
         advanced=_capped(advanced_epsilon(_gaussian_epsilon(part, mu), limit / 2, rounds)),
         paper=_capped(nominal * _UP if nominal * _UP >= exact else math.inf),
-        numerical=gaussian_epsilon(delta, rounds, multiplier) if numerical else None,
+        numerical=_capped(gaussian_epsilon(delta, rounds, multiplier)) if numerical else None,
     )
 
 
