@@ -39,6 +39,8 @@ class Stream(IntEnum):
     NUMBERS = 13
     RECORDS = 14
     AUDIT = 15
+    ROUNDING = 16
+    ROTATION = 16
 
 
 @dataclass(frozen=True)
