@@ -17,7 +17,7 @@ from client.secure.membership import Membership, SessionRefused, TooFewMembers
 from client.secure.shares import Share, parcels_for, shares_in
 from client.secure.ticket import Ticket
 from protocol.secure.codec import encode_session_reply
-from protocol.secure.graph import crowded, neighbours, terms
+from protocol.secure.graph import crowded, neighbours, terms, tolerated
 from protocol.secure.masks import Residues, added, residues_of, sign_of
 from protocol.secure.messages import (
     Consent,
@@ -85,6 +85,8 @@ def checked(ask: SessionAsk, own: Membership, keys: SessionKeys) -> Ticket:
         raise SessionRefused("expected a roster in the order of keys, each once")
     if len(roster) < own.least:
         raise TooFewMembers(f"expected at least {own.least} members, got {len(roster)}")
+    if math.floor(own.colluding * len(roster)) > tolerated(len(roster)):
+        raise TooFewMembers(f"expected no more cheats than the {tolerated(len(roster))} that thresholds are for")
     if own.key not in names:
         raise SessionRefused("expected a roster with this member in it")
     me = names.index(own.key)
@@ -94,7 +96,7 @@ def checked(ask: SessionAsk, own: Membership, keys: SessionKeys) -> Ticket:
         if not own.pins.good(entry.key, entry.words(ask.session), entry.signature):
             raise SessionRefused("expected members whose keys are pinned and who signed for this session")
     rows = np.array([entry.rows for entry in roster], dtype=np.uint32)
-    _check_rows(rows, ask, own)
+    _check_rows(rows, len(roster), ask, own)
     digest = roster_digest(roster)
     near, holders = neighbours(ask.session, digest, len(roster), me)
     places = np.array([own.pins.places[name] for name in names], dtype=np.uint32)
@@ -102,13 +104,13 @@ def checked(ask: SessionAsk, own: Membership, keys: SessionKeys) -> Ticket:
     return Ticket(digest, own.pins.digest, me, rows, places, channels, masks)
 
 
-def _check_rows(rows: NDArray[np.uint32], ask: SessionAsk, own: Membership) -> None:
-    """Raise TooFewMembers unless these members (m, tasks) have `least` rows for each task, enough of them honest.
+def _check_rows(rows: NDArray[np.uint32], members: int, ask: SessionAsk, own: Membership) -> None:
+    """Raise TooFewMembers unless those with these rows (m, tasks) have `least` for each task, enough of them honest.
 
     Cheats may say that they have more rows than they do: so (1 - c) least rows have to be left without those of the
-    c m members who say the most, whoever they are.
+    c `members` who say the most. Who asks says who dropped out, so all cheats of the roster may be among a few.
     """
-    honest = len(rows) - math.floor(own.colluding * len(rows))
+    honest = max(0, len(rows) - math.floor(own.colluding * members))
     left = np.sort(rows, axis=0)[:honest].sum(axis=0, dtype=np.uint64).tolist()
     whole = rows.sum(axis=0, dtype=np.uint64).tolist()
     for most, total, others in zip(ask.agenda.least, whole, left, strict=True):
@@ -226,7 +228,7 @@ def _listed(ask: SessionAsk, ticket: Ticket, own: Membership) -> bytes:
     enough = len(survivors) >= max(own.least, terms(ticket.members).agree)
     if not (enough and crowded(ask.session, ticket.roster, ticket.members, survivors)):
         raise TooFewMembers("expected more survivors than that, all along the circle")
-    _check_rows(ticket.rows[list(survivors)], ask, own)
+    _check_rows(ticket.rows[list(survivors)], ticket.members, ask, own)
     return survivors_words(ask.session, ticket.roster, joined, survivors)
 
 

@@ -35,11 +35,20 @@ class Terms:
     crowd: int
 
 
+def tolerated(members: int) -> int:
+    """How many of them may work with the server: a tenth, rounded down, but one of 3 to 9.
+
+    >>> [tolerated(members) for members in (2, 3, 19, 20)]
+    [0, 1, 1, 2]
+    """
+    return max(int(COLLUDING * members), int(members > 2))
+
+
 @lru_cache(maxsize=256)
 def terms(members: int) -> Terms:
     """What a session of so many members needs.
 
-    With c = floor(COLLUDING * members): `agree` = floor((members + c) / 2) + 1, so that any two sets of so many share
+    With c = `tolerated`: `agree` = floor((members + c) / 2) + 1, so that any two sets of so many share
     an honest member, who signs one list only; of a complete graph it is the threshold as well. Else, over a random
     order: `crowd` and `reach` are the least for which members * P(crowd of reach in a row collude) <= SAFE and
     members * P(fewer than crowd of them are left) <= ENDS; `holders` the least, and `threshold` the largest up to
@@ -53,7 +62,7 @@ def terms(members: int) -> Terms:
     """
     if members < 1:
         raise ValueError(f"expected at least 1 member, got {members}")
-    bad, gone, others = int(COLLUDING * members), int(DROPPING * members), members - 1
+    bad, gone, others = tolerated(members), int(DROPPING * members), members - 1
     agree = (members + bad) // 2 + 1
     full = Terms(members, members, agree, agree, 0)
     if members <= COMPLETE:

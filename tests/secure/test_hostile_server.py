@@ -15,7 +15,7 @@ from protocol.codec import decode_input, decode_reply
 from protocol.messages import Code, Refusal, Task
 from protocol.secure.codec import decode_ask, decode_session_reply, encode_ask
 from protocol.secure.graph import terms
-from protocol.secure.messages import Consent, SessionAsk, SessionReply, Stage, of_session
+from protocol.secure.messages import Consent, SessionAsk, SessionReply, Stage, of_session, survivors_words
 from server.secure.masks import keystream, secret_of, self_key
 from server.secure.session import securely
 from server.secure.stages import Session
@@ -189,6 +189,33 @@ def test_nobody_gives_both_kinds_of_shares(live: Make, task_of: Make) -> None:
         without = tuple(one for one in range(MEMBERS) if one != (member + 1) % MEMBERS)
         assert server.asks(member, replace(asked, survivors=without)) is Code.SESSION_REFUSED
         assert server.asks(member, asked) == answer  # the same bytes again
+
+
+@pytest.mark.parametrize("members", [3, 5])
+def test_one_cheat_among_few_cannot_have_two_lists_opened(live: Make, task_of: Make, members: int) -> None:
+    """It signs two lists, with half of the others each: whoever is in one dropped out in the other."""
+    server, cheat = Curious(live(members), task_of(members, 1)).until(Stage.CONSENT), members - 1
+    half, session = cheat // 2, server.session
+    own = server.room.members[int(session.names[cheat].split()[1])].own
+    shown: dict[int, set[bool]] = {}
+    for honest in (range(half), range(half, cheat)):
+        survivors = (*honest, cheat)
+        words = survivors_words(session.agenda.session, session.digest, session.joined, survivors)
+        signed = {cheat: own.sign(words)}
+        for member in honest:
+            answer = server.asks(member, replace(server.question(Stage.CONSENT, member), survivors=survivors))
+            if isinstance(answer, SessionReply):
+                signed[member] = answer.signature
+        session.consents = dict(signed)
+        for member in honest:
+            if member in signed:
+                consents = tuple(Consent(*one) for one in sorted(signed.items()))
+                asked = replace(server.question(Stage.OPENING, member), survivors=survivors, consents=consents)
+                answer = server.asks(member, asked)
+                if isinstance(answer, SessionReply):
+                    for one in answer.reveals:
+                        shown.setdefault(one.member, set()).add(one.mask)
+    assert not shown
 
 
 def test_a_survivor_whose_masks_are_with_others_is_not_revealed(live: Make, task_of: Make) -> None:

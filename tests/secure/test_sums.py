@@ -8,7 +8,7 @@ import pytest
 
 from protocol.messages import Code, Runs, Task
 from protocol.secure.codec import decode_ask
-from protocol.secure.graph import terms
+from protocol.secure.graph import terms, tolerated
 from protocol.secure.messages import Stage
 from server.evidence import Heard
 from server.secure.session import securely
@@ -114,6 +114,33 @@ def test_a_cheat_that_says_it_has_more_rows_does_not_stand_in_for_others(
     assert (collected.residues is not None) == opened
     if says > 1:
         assert set(collected.refusals) == {Code.TOO_FEW_MEMBERS}, "the server takes what it is told; members do not"
+
+
+@pytest.mark.parametrize(("gone", "opened"), [(2, True), (3, False)])
+def test_cheats_count_as_all_there_whoever_drops_out(room_of: Make, task_of: Make, gone: int, opened: bool) -> None:
+    """Of 20 members two may cheat, and stay; 18 rows less theirs are as many as noise is sized for, 17 less theirs not.
+
+    The server says who dropped out: a tenth of those whom it leaves is no bound of cheats.
+    """
+    room, task = room_of(20, colluding="0.1"), task_of(20, 17)
+    room.tamper = dropping({Stage.INPUT: range(20 - gone, 20)})
+    collected = securely([task], room.ask)[task].collected
+    assert (collected.residues is not None) == opened
+
+
+def test_a_member_that_expects_more_cheats_than_thresholds_are_for_takes_no_part(room_of: Make, task_of: Make) -> None:
+    for colluding, opened in (("0.1", True), ("0.3", False)):
+        room, task = room_of(10, colluding=colluding), task_of(10, 5)
+        collected = securely([task], room.ask)[task].collected
+        assert (collected.residues is not None) == opened
+        assert collected.refusals == ({} if opened else {Code.TOO_FEW_MEMBERS: 10})
+
+
+@pytest.mark.parametrize("members", [2, 3, 4, 5, 7, 9, 10, 19, 20, 48, 49, 300])
+def test_two_lists_with_enough_signatures_share_an_honest_member(members: int) -> None:
+    assert members >= terms(members).agree > (members + tolerated(members)) / 2
+    assert tolerated(members) == max(members // 10, members > 2)
+    assert members - 3 * members // 10 >= terms(members).agree, "as many may drop out as is said"
 
 
 def test_members_of_a_policy_with_a_least_number_refuse_fewer(room_of: Make, task_of: Make) -> None:
