@@ -163,7 +163,9 @@ def _answer(question: Question, node: Node) -> bytes:
         reports = [report(question.id, found.at(part), part.symbols, node.coins) for part in parts]
         told = reports if shuffler is None else list(map(receipt, reports))
         reply = encode_reply([(encode_report(each), b"") for each in told])
-        return reply if shuffler is None else shuffler.written(reply, question.task, question.id, reports)
+        if shuffler is None:
+            return reply
+        return shuffler.written(reply, question.task, question.id, reports, node.policy.colluding)
 
     kept = node.ledger.settle(found.charges, found.possible, node.policy, found.facts, found.draw, write)
     return kept if shuffler is None else shuffler.handed_over(kept)

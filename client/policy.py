@@ -58,7 +58,8 @@ class Policy:
     which labels are ties: then a task under a claim may leave them out. Trust in a curator is for exact sums, over
     `least_group` labels or more, of as many labelers where the task protects those; `central_rows` lets it see each
     row's bounded value. Trust in a shuffler is for groups of at least so many. Of the rows that a masked sum has to be
-    opened of, a share of `colluding` may tell the server their noise, and the claim still has to hold.
+    opened of, a share of `colluding` may tell the server their noise, and the claim still has to hold; of reports that
+    a shuffler passes on, as many may be known, where a task's `honest` leaves room for them.
 
     Raises ValueError for a bound that is not positive, for a `least_group` beside `central_rows`, and for levels beside
     a trust in CLEAR: clear labels are above every level, and refusing only those whose level it is would tell who has

@@ -3,8 +3,11 @@
 The ledger keeps both before either leaves: asked again, a node hands over the same bytes, for nothing.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -14,8 +17,8 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from client.draws import marks
 from client.signing import Sign
 from protocol.codec import decode_bundle, encode_bundle
-from protocol.messages import Mechanism, Payload, Report, Task
-from protocol.questions import questions
+from protocol.messages import Payload, Report, Task
+from protocol.questions import questions, smallest_group
 from protocol.sealed import (
     MARK,
     Pile,
@@ -57,9 +60,13 @@ class ToShuffler:
     key: bytes
     link: Link = field(repr=False)
 
-    def written(self, reply: bytes, task: Task, task_id: bytes, reports: Sequence[Report]) -> bytes:
-        """What the ledger keeps: the reply of receipts, and the signed submission of what `reports` say."""
-        submission = encode_submission(Submission(task_id, _least(task.menu), self._piles(task, task_id, reports)))
+    def written(self, reply: bytes, task: Task, task_id: bytes, reports: Sequence[Report], colluding: Decimal) -> bytes:
+        """What the ledger keeps: the reply of receipts, and the signed submission of what `reports` say.
+
+        `colluding` is the share of reports that are passed on which may be no cover: see `least_pile`.
+        """
+        piles = self._piles(task, task_id, reports)
+        submission = encode_submission(Submission(task_id, least_pile(task, colluding), piles))
         signed = SignedSubmission(submission, self.key, self.sign(submission_words(submission)))
         return encode_bundle([reply, encode_signed(signed)])
 
@@ -94,6 +101,11 @@ def receipt(report: Report) -> Report:
     return replace(report, payload=Payload(report.payload.kind, values, outcomes=report.payload.outcomes))
 
 
-def _least(menu: Sequence[Mechanism]) -> int:
-    """The group that the claim of a task is made for."""
-    return max(int(mechanism.get("group") or 1) for mechanism in menu)
+def least_pile(task: Task, colluding: Decimal) -> int:
+    """How many reports a question needs before those of this node are passed on.
+
+    group / (1 - colluding), rounded up, since dropouts and cheats are others: of so few, `group` are still honest.
+    Never more than the rarest question has: who claims that all of its labelers are honest has no cheats to count.
+    """
+    group = max(int(mechanism.get("group") or 1) for mechanism in task.menu)
+    return min(math.ceil(group / (1 - Fraction(colluding))), smallest_group(task))

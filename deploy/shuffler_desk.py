@@ -4,8 +4,9 @@ It sees who answers, when, and which question, all of which is public or the net
 sealed to the server. The server sees answers, and of nobody. Only both together know more.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -28,6 +29,7 @@ from protocol.sealed import (
 from server.register import Register
 
 INVALID, UNKNOWN, NOT_NOW = "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"
+Message = TypeVar("Message")
 
 
 class Refused(Exception):
@@ -56,14 +58,11 @@ class Desk:
 
     def submit(self, raw: bytes) -> bytes:
         """Keep what a node hands over. Raises Refused; then nothing is kept."""
-        try:
-            signed = decode_signed(raw)
-            submission = decode_submission(signed.raw)
-        except WireError as error:
-            raise Refused(INVALID, str(error)) from None
+        signed = _read(decode_signed, raw)
         key = self.keys.get(signed.key)
         if key is None or not _good(key, submission_words(signed.raw), signed.signature):
             raise Refused(UNKNOWN, "expected a submission under the key of a node of this shuffler's register")
+        submission = _read(decode_submission, signed.raw)  # piles are work: strangers get none of it
         _check_size(submission, self.nodes[signed.key])
         if not self.store.take(submission.task, signed.key, submission.least, submission.piles):
             raise Refused(NOT_NOW, "this task's reports have been passed on: who comes later would stand alone")
@@ -71,10 +70,7 @@ class Desk:
 
     def fetch(self, raw: bytes) -> bytes:
         """All piles of a task, each shuffled anew. Raises Refused where one is too small; then more may still come."""
-        try:
-            task, signature = decode_fetch(raw)
-        except WireError as error:
-            raise Refused(INVALID, str(error)) from None
+        task, signature = _read(decode_fetch, raw)
         if not _good(self.server, fetch_words(task), signature):
             raise Refused(UNKNOWN, "expected a fetch under the key of this shuffler's server")
         small, piles = self.store.close(task, self.least)
@@ -99,6 +95,13 @@ def desk_of(store: Store, register: Register, server: EllipticCurvePublicKey, le
         {name: node.key for name, node in heard.items()},
         least,
     )
+
+
+def _read(decode: Callable[[bytes], Message], raw: bytes) -> Message:
+    try:
+        return decode(raw)
+    except WireError as error:
+        raise Refused(INVALID, str(error)) from None
 
 
 def _check_size(submission: Submission, rows: int | None) -> None:

@@ -13,6 +13,7 @@ from protocol.errors import WireError
 MARK, PLAIN, SEALED = 16, 32, 80  # bytes of a mark, of what is sealed, and of what that makes
 DIGEST = 32
 MOST_SYMBOLS = 1 << 12
+MOST_QUESTIONS = 1 << 32  # as labelers: more than any task has rows
 SERVICE, SUBMIT, FETCH = "halftruth.v1.Shuffler", "Submit", "FetchBatch"
 MOST_BYTES = 1 << 28  # of one message
 DOMAIN_SEALED = b"halftruth sealed report v1\n"
@@ -91,8 +92,8 @@ def encode_submission(submission: Submission) -> bytes:
 def decode_submission(raw: bytes) -> Submission:
     """Read a submission. Raises WireError for anything but whole sealed reports in increasing piles."""
     message = parse(wire.Submission(), raw, "submission")
-    if len(message.task) != DIGEST or message.least < 1:
-        raise WireError("expected a task's id of 32 bytes and a least number of reports")
+    if len(message.task) != DIGEST or not 1 <= message.least <= MOST_QUESTIONS:
+        raise WireError(f"expected a task's id of 32 bytes, and 1..{MOST_QUESTIONS} reports at least")
     return Submission(message.task, message.least, _decode_piles(message.piles))
 
 
@@ -148,8 +149,11 @@ def _decode_piles(messages: Iterable[wire.Pile]) -> tuple[Pile, ...]:
     piles, last = [], (-1, -1)
     for message in messages:
         place = (message.repetition, message.question)
-        if place <= last or not message.sealed or len(message.sealed) % SEALED:
-            raise WireError(f"expected increasing piles of reports of {SEALED} bytes each")
+        wrong = place <= last or message.question >= MOST_QUESTIONS
+        if wrong or not message.sealed or len(message.sealed) % SEALED:
+            raise WireError(
+                f"expected increasing piles of reports of {SEALED} bytes each, of {MOST_QUESTIONS} questions"
+            )
         ends = range(0, len(message.sealed), SEALED)
         piles.append(Pile(*place, tuple(message.sealed[start : start + SEALED] for start in ends)))
         last = place

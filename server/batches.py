@@ -5,7 +5,7 @@ What is missing, damaged or there twice is told: nodes say in receipts how many 
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -80,9 +80,9 @@ class Shuffling:
         return asked
 
     def _replies(self, task: Task, name: bytes, receipts: Sequence[Report]) -> list[bytes]:
-        opened = opened_batch(task, name, self.batches.fetch(name), self.key)
+        opened, small = without_small(task, opened_batch(task, name, self.batches.fetch(name), self.key))
         made: list[bytes] = []
-        faults = list(opened.faults)
+        faults = opened.faults + ([f"{small} questions with fewer reports than the claim needs"] if small else [])
         try:
             report = joint_report(task, name, opened, receipts)
             made = [Sent(encode_reply([(encode_report(report), b"")]), SHUFFLER, name)]
@@ -112,6 +112,17 @@ def opened_batch(task: Task, name: bytes, piles: Iterable[Pile], key: X25519Priv
                 symbols.setdefault((pile.repetition, pile.question), []).append(symbol)
             marks.add(mark)
     return Opened(symbols, damaged, twice)
+
+
+def without_small(task: Task, opened: Opened) -> tuple[Opened, int]:
+    """What a batch says about questions with as many reports as the task's group, and how many others it has.
+
+    A shuffler that waits brings none of these; one that drops reports must not make a claim say more than it keeps.
+    """
+    group = max(int(mechanism.get("group") or 1) for mechanism in task.menu)
+    small = {question for (_, question), own in opened.symbols.items() if len(own) < group}
+    kept = {place: own for place, own in opened.symbols.items() if place[1] not in small}
+    return replace(opened, symbols=kept), len(small)
 
 
 def joint_report(task: Task, name: bytes, opened: Opened, receipts: Sequence[Report]) -> Report:

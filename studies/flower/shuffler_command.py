@@ -1,7 +1,10 @@
 """`halftruth shuffler`: a shuffler between nodes and a server, in the foreground."""
 
 import argparse
+import sys
 from pathlib import Path
+
+from protocol.counting import counted
 
 EXAMPLES = """\
 examples:
@@ -35,8 +38,17 @@ def main(args: argparse.Namespace) -> int:
     from deploy.shuffler import serving, until_ended
     from deploy.shuffler_file import read_shuffler
 
-    with serving(read_shuffler(Path(args.config))) as address:
+    asked = read_shuffler(Path(args.config))
+    open_ended = sum(node.count is None and not node.revoked for node in asked.register.nodes)
+    if open_ended:
+        print(f"halftruth shuffler: {_warned(open_ended)}", file=sys.stderr, flush=True)
+    with serving(asked) as address:
         print(f"halftruth shuffler: takes sealed reports at {address} (Ctrl-C ends it)", flush=True)
         until_ended()
     print("halftruth shuffler: ended", flush=True)
     return 0
+
+
+def _warned(nodes: int) -> str:
+    """What a register without rows lets a node do."""
+    return f"{counted(nodes, 'node')} of the register without rows: such a node can fill any question by itself"

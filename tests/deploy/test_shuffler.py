@@ -20,7 +20,7 @@ from scipy.stats import chi2
 from client.draws import permutation
 from client.labeler import Node, answer
 from client.secure.membership import fingerprint_of
-from client.shuffled import SUITE, ShufflerUnavailable, ToShuffler
+from client.shuffled import SUITE, ShufflerUnavailable, ToShuffler, least_pile
 from client.signing import SIGNING
 from deploy.shuffler_desk import Desk, Refused, shuffled
 from deploy.shuffler_store import Store, StoreUnusable
@@ -265,11 +265,48 @@ def test_garbage_is_refused(raw: bytes) -> None:
         (Pile(0, 0, ()),),
         (pile_of(1, 1), pile_of(1, 0)),
         (pile_of(1), pile_of(1)),
+        (pile_of(1, question=1 << 32),),
+        (pile_of(1, question=(1 << 64) - 1),),
     ],
 )
 def test_piles_of_another_shape_are_refused(desk: Desk, piles: tuple[Pile, ...]) -> None:
     with pytest.raises(Refused, match=r"whole|increasing piles"):
         desk.submit(raw_submission(bytes(32), 0, piles))
+
+
+def test_a_least_number_beyond_any_task_is_refused(desk: Desk) -> None:
+    with pytest.raises(Refused, match="reports at least") as refusal:
+        desk.submit(raw_submission(bytes(32), 0, (pile_of(1),), least=1 << 63))
+    assert refusal.value.code == "INVALID_ARGUMENT"
+
+
+def test_piles_of_strangers_are_not_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message of 26 MB of them took 2.6 seconds, of anybody's."""
+    read: list[bytes] = []
+    monkeypatch.setattr(
+        "deploy.shuffler_desk.decode_submission", lambda raw: read.append(raw) or decode_submission(raw)
+    )
+    with pytest.raises(Refused, match="under the key of a node"):
+        desk.submit(raw_submission(bytes(32), NODES, (pile_of(2),)))
+    assert not read
+    desk.submit(raw_submission(bytes(32), 0, (pile_of(2),)))
+    assert len(read) == 1
+
+
+def test_dropouts_and_cheats_are_others(tmp_path: Path) -> None:
+    """Of 8 who are asked, 6 count as honest: where one in four may cheat, 6 reports would hide among 4 or 5 others."""
+    study = replace(STUDY, repetitions=1, arms=(replace(STUDY.arms[0], options=(("honest", Decimal("0.75")),)),))
+    (offer,) = offers(study, Cell(N, 0, 1))
+    assert offer.task is not None
+    assert offer.task.menu[0].get("group") == 6
+    for share, wanted in (("0", 6), ("0.1", 7), ("0.25", 8), ("0.5", 8)):
+        assert least_pile(offer.task, Decimal(share)) == wanted
+    raw, desk = encode_task(offer.task), desk_at(tmp_path / "own.sqlite")
+    nodes = [replace(node, policy=replace(node.policy, colluding=Decimal("0.1"))) for node in nodes_of(desk, study)]
+    for node in nodes[:-1]:
+        assert not isinstance(decode_reply(answer(raw, node)), Refusal)
+    with pytest.raises(NoBatch, match="3 questions"):  # 6 reports each
+        AtDesk(desk).fetch(identity(raw))
 
 
 def test_every_order_is_as_likely_as_any_other() -> None:
@@ -359,7 +396,8 @@ class Dishonest(AtDesk):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (dropping, "1 report fewer, about 1 question"),
+        (dropping, "8 reports fewer, about 1 question"),
+        (dropping, "1 questions with fewer reports than the claim needs"),
         (doubling, "that came before"),
         (moving, "not sealed for this task and question"),
         (damaging, "not sealed for this task and question"),
@@ -373,7 +411,8 @@ def test_a_dishonest_shuffler_is_noticed(desk: Desk, change: Change, words: str)
     with pytest.raises(RoundFailed, match=words):
         listen([offer.task], ask, complete)
     heard = listen([offer.task], ask, lambda heard, unread: None)[offer.task].collected
-    assert len(heard.rows) < N
+    asked = len(heard.rows) // (N // ASKED)
+    assert len(heard.rows) == asked * (N // ASKED) < N, "a question counts with its whole group, or not at all"
     assert heard.blamed == {"the shuffler"}
     assert heard.senders == {f"node {number}" for number in range(NODES)}
 

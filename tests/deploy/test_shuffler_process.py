@@ -189,6 +189,27 @@ def test_without_a_shuffler_nodes_refuse_and_the_server_says_why(place: Place) -
         through_shuffler(ask, {"HALFTRUTH_SHUFFLER": str(place.folder / "at.toml")})
 
 
+def test_a_register_without_rows_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Place(tmp_path, secure=False)
+    made.prepare()
+    register = tmp_path / "nodes.toml"
+    (tmp_path / "shuffler.toml").write_text(
+        '[shuffler]\naddress = "127.0.0.1:0"\ninsecure = true\nstate = "state.sqlite"\nnodes = "nodes.toml"\n'
+        'server_key = "server.key.pub"\n'
+    )
+    monkeypatch.setattr("deploy.shuffler.until_ended", lambda: None)
+    assert main(["shuffler", "--config", str(tmp_path / "shuffler.toml")]) == 0
+    assert "3 nodes of the register without rows" in capsys.readouterr().err
+    text = register.read_text()
+    for number in range(NODES):
+        text = text.replace(f'id = "{number + 1}"', f'id = "{number + 1}"\nrows = "{8 * number}:{8 * number + 8}"')
+    register.write_text(text)
+    assert main(["shuffler", "--config", str(tmp_path / "shuffler.toml")]) == 0
+    assert not capsys.readouterr().err
+
+
 def test_keys_and_files_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["keys", "sealing", str(tmp_path / "sealing.key")]) == 0
     assert "readable by you alone" in capsys.readouterr().out
