@@ -134,7 +134,7 @@ def local_level(epsilon: Decimal, delta: Decimal, group: int, outcomes: int = 2)
     if outcomes == 2 and group > EXACT:
         bound = min(_largest(epsilon, delta, group, outcomes, ()), MOST_LEVEL)
         return max(bound if keeps(bound, group, epsilon, delta) else epsilon, local_level(epsilon, delta, EXACT))
-    looked = {0, 1, 2, group // 2, group - 1} & set(range(group))  # of the exact law; the worst is often among these
+    looked = _looked(group)
     most = MOST_LEVEL
     while True:
         found = min(_largest(epsilon, delta, group, outcomes, looked), most)
@@ -143,6 +143,23 @@ def local_level(epsilon: Decimal, delta: Decimal, group: int, outcomes: int = 2)
         if outcomes == 2 and group <= EXACT:
             looked.add(worst_delta(float(found), group, float(epsilon))[1])
         most = _DOWN.subtract(found, Decimal(1).scaleb(found.adjusted() - DIGITS + 1))
+
+
+def nearly_level(epsilon: Decimal, delta: Decimal, group: int, outcomes: int = 2) -> Decimal:
+    """`local_level` for a curve: a group of two answers is looked at where the worst often is, and nowhere else.
+
+    Guarantee: none; it is not below `local_level`, and above it by little. Raises ValueError for no delta.
+    """
+    _probability(float(delta))
+    found = max(min(_largest(epsilon, delta, group, outcomes, _looked(group)), MOST_LEVEL), epsilon)
+    if outcomes == 2 and group > EXACT:
+        return max(found, nearly_level(epsilon, delta, EXACT))
+    return found
+
+
+def _looked(group: int) -> set[int]:
+    """Numbers of ones among the others of which one often has the worst delta."""
+    return {0, 1, 2, group // 2, group - 1} & set(range(group))
 
 
 def _largest(epsilon: Decimal, delta: Decimal, group: int, outcomes: int, looked: Collection[int]) -> Decimal:

@@ -47,11 +47,11 @@ _KNOWN: dict[tuple[str, str], Look] = {
     ("objective-perturbation-paper", "mle"): Look("objective perturbation", SKY, "^"),
     ("gaussian-statistic", "mle"): Look("Gaussian on the sum", BLUE, "v"),
     ("gaussian-statistic-clipped", "mle"): Look("Gaussian, clipped sum", GREEN, "P"),
-    ("skellam", "mle"): Look("Skellam shares", GREEN, "h"),
-    ("discrete-gaussian", "mle"): Look("discrete Gaussian shares", BLUE, "H"),
+    ("skellam", "mle"): Look("Skellam shares", BLUE, "h"),
+    ("discrete-gaussian", "mle"): Look("discrete Gaussian shares", GREEN, "H"),
     ("binomial", "mle"): Look("binomial shares", SKY, "h", hollow=True),
-    ("skellam", "matching"): Look("Skellam shares, matching", GREEN, "h", hollow=True),
-    ("discrete-gaussian", "matching"): Look("discrete Gaussian shares, matching", BLUE, "H", hollow=True),
+    ("skellam", "matching"): Look("Skellam shares, matching", BLUE, "h", hollow=True),
+    ("discrete-gaussian", "matching"): Look("discrete Gaussian shares, matching", GREEN, "H", hollow=True),
     ("binomial", "matching"): Look("binomial shares, matching", SKY, "H", hollow=True),
     ("none", "median-of-means"): Look("median of means", BLACK, "<", hollow=True),
     ("none", "trimmed-mean"): Look("trimmed mean", BLACK, ">", hollow=True),
@@ -94,6 +94,7 @@ _ALGORITHMS: dict[str, tuple[str, str]] = {
 _FAMILIES = {
     Trust.CLEAR: (BLACK, GREY),
     Trust.CENTRAL: (BLUE, SKY, GREEN),
+    Trust.DISTRIBUTED: (GREEN, SKY, BLUE),
     Trust.LOCAL: (ORANGE, VERMILLION, PURPLE),
 }
 _SHUFFLED = {ORANGE: SKY, VERMILLION: GREEN, PURPLE: BLUE}  # in place of colours of local reports

@@ -1,5 +1,6 @@
 """Plots: error against n for every privacy level, and the price of privacy at the largest n."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -13,6 +14,7 @@ from matplotlib.typing import LineStyleType
 
 from protocol.arms import Arm
 from protocol.decimals import canonical
+from protocol.trust import Trust
 from studies.report.arms import ZERO, Look
 from studies.report.bounds import lower_bounds
 from studies.report.canvas import (
@@ -39,7 +41,9 @@ HOW = (
     "Dotted lines: the error of the answer 0, and {bounds} up to a constant, which is fitted where they say."
 )
 THEORY = "Solid lines: theory with nothing fitted (root mean square error, slightly above the mean).\n"
+PRIVATE = "privacy level ε  (more private →)"
 CURVE_POINTS = 25
+BETWEEN = {Trust.DISTRIBUTED, Trust.SHUFFLED}  # where there are such, one picture is of both n and epsilon
 
 Point = tuple[float, int, Level]  # x on the axis, and where in the grid it is
 
@@ -55,6 +59,8 @@ def draw_all(view: View, folder: Path) -> list[Path]:
             levels = [level for level in view.levels if level.delta == delta]
             if len(levels) > 1:
                 paths += save(by_epsilon(view, levels), folder / f"error_by_epsilon{_suffix(view, delta)}")
+            if len(levels) > 1 and len(view.counts) > 1 and _between(view):
+                paths += save(by_both(view, levels), folder / f"error_by_both{_suffix(view, delta)}")
     return paths
 
 
@@ -91,16 +97,43 @@ def by_epsilon(view: View, levels: Sequence[Level]) -> Figure:
     """The price of privacy: error against epsilon at the largest n, more private to the right."""
     figure, axes = _alone(view)
     n = view.counts[-1]
-    points = [(float(level.epsilon or 0), n, level) for level in levels]
-    between = np.geomspace(points[0][0], points[-1][0], CURVE_POINTS)
-    fine = [(x, n, replace(levels[0], epsilon=Decimal(repr(x)))) for x in between.tolist()]
+    points, fine = _levels(view, levels)
     _panel(axes, view, points, fine)
     delta = levels[0].delta
     several = "" if delta is None or len(view.loaded.study.grid.delta) < 2 else f", δ = {short(delta)}"
-    axes.set(title=f"n = {n:,}{several}", xlabel="privacy level ε  (more private →)", ylim=_limits(view, points))
+    axes.set(title=f"n = {n:,}{several}", xlabel=PRIVATE, ylim=_limits(view, points))
     axes.invert_xaxis()
     _name_ends(axes, view, n, levels[0])
     return figure
+
+
+def by_both(view: View, levels: Sequence[Level]) -> Figure:
+    """Error against n at epsilon = 1, or next to it, and against epsilon at the largest n, at one height."""
+    figure = Figure(figsize=(12.4, 5.4), layout="constrained")
+    _head(figure, view)
+    left, right = figure.subplots(1, 2, sharey=True)
+    usual = min(levels, key=lambda level: abs(math.log(level.epsilon or 1)))
+    along = _levels(view, levels)
+    _panel(left, view, _counts(view, usual), _fine_counts(view, usual))
+    _panel(right, view, *along)
+    left.set(title=view.title(usual), xlabel=f"{view.wording.rows} n")
+    right.set(title=f"n = {view.counts[-1]:,}", xlabel=PRIVATE)
+    right.invert_xaxis()
+    right.set_ylim(_limits(view, [*_counts(view, usual), *along[0]]))
+    _name_ends(right, view, view.counts[-1], levels[0])
+    return figure
+
+
+def _between(view: View) -> bool:
+    return any(trust in BETWEEN for trust, _ in view.sections())
+
+
+def _levels(view: View, levels: Sequence[Level]) -> tuple[list[Point], list[Point]]:
+    """Measured points and finer ones along epsilon at the largest n."""
+    n = view.counts[-1]
+    points = [(float(level.epsilon or 0), n, level) for level in levels]
+    between = np.geomspace(points[0][0], points[-1][0], CURVE_POINTS)
+    return points, [(x, n, replace(levels[0], epsilon=Decimal(repr(x)))) for x in between.tolist()]
 
 
 def _alone(view: View) -> tuple[Figure, Axes]:
@@ -158,6 +191,8 @@ def _name_ends(axes: Axes, view: View, n: int, level: Level) -> None:
     for arm in view.arms:
         look, summary = view.looks[arm.name], view.at(arm, n, level)
         if look is not ZERO and summary is not None:
+            if _between(view):  # arms of several trust models have one name
+                look = replace(look, label=f"{arm.trust_name}: {look.label}")
             ends.append((summary.moments.mean, look, _style(view, arm)))
     for bound in lower_bounds(view):
         if (error := bound.at(n, level)) is not None:

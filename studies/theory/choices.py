@@ -20,6 +20,7 @@ from server.kernels_choice import choice_cumulant, choice_spread
 from server.kernels_choice_reports import EXPECTED, ONE_CHOICE, SETS, choice_likelihood
 from server.mechanisms import CENTRAL
 from studies.moments import fresh_blocks
+from studies.theory.between import noise_in_shares
 
 if TYPE_CHECKING:
     from studies.theory.sandwich import Theory
@@ -110,6 +111,10 @@ def choice_covariance(
         elif arm.estimator == "rr-mle":
             covariance = own.efficient(law)
         return None if covariance is None else covariance / n
+    if arm.trust is Trust.DISTRIBUTED and delta is not None:
+        stddev, length, _ = noise_in_shares(theory.problem, arm, n, epsilon, delta)
+        sampling, noise = own.sandwich(clear_view(), length)
+        return sampling / n + stddev**2 * noise / n**2
     if arm.trust is not Trust.CENTRAL or delta is None:
         return None
     mechanism, radius = CENTRAL[arm.mechanism], None

@@ -1,7 +1,7 @@
 """What theory predicts, without a constant fitted to results: root mean square errors by the sandwich formula."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
 
@@ -16,6 +16,7 @@ from protocol.shaping import SHAPED, mapped, shaping, triangular_inverse
 from protocol.trust import Trust
 from server.mechanisms import CENTRAL
 from studies.moments import ORACLE_ROWS, dot, fresh, gram, reduce
+from studies.theory.between import noise_in_shares, report_level
 from studies.theory.choices import choice_covariance
 from studies.theory.constants import flip_noise
 
@@ -141,9 +142,15 @@ def predict(theory: Theory, arm: Arm, n: int, epsilon: Decimal | None, delta: De
 def spread(theory: Theory, arm: Arm, n: int, epsilon: Decimal | None, delta: Decimal | None) -> Floats | None:
     """The predicted covariance of an arm's estimate in reduced coordinates, shape (p, p), or None as `predict`.
 
-    An arm with a ridge has none: the ridge moves its estimates. The one-step estimate has that of RR-MLE.
+    An arm with a ridge has none: the ridge moves its estimates. The one-step estimate has that of RR-MLE. Shuffled
+    reports have the covariance of local ones at their own level, noise in shares that of a curator's with its size.
     Raises numpy.linalg.LinAlgError where features do not span the space.
     """
+    if arm.trust is Trust.SHUFFLED:
+        if epsilon is None or delta is None:
+            return None
+        level = report_level(theory.problem, arm, n, epsilon, delta)
+        return None if level is None else spread(theory, replace(arm, trust=Trust.LOCAL), n, level, None)
     if theory.problem.kind == "choice":
         return None if arm.get("ridge") else choice_covariance(theory, arm, n, epsilon, delta)
     if arm.get("ridge"):
@@ -158,6 +165,8 @@ def spread(theory: Theory, arm: Arm, n: int, epsilon: Decimal | None, delta: Dec
     if arm.trust is Trust.LOCAL:
         matrix = LOCAL.get(arm.estimator)
         return None if matrix is None else matrix(theory, float(epsilon)) / n
+    if arm.trust is Trust.DISTRIBUTED and delta is not None:
+        return theory.central_covariance(n, *noise_in_shares(theory.problem, arm, n, epsilon, delta))
     if arm.trust is not Trust.CENTRAL or arm.mechanism not in CENTRAL or delta is None:
         return None
     return theory.central_covariance(n, *central_noise(theory, arm, n, epsilon, delta), arm.mechanism == SHAPED)
