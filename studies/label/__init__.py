@@ -1,6 +1,8 @@
 """`halftruth label`: a person answers comparisons in a page on their own machine, and releases them to a node."""
 
 import argparse
+import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,14 +68,13 @@ def main(args: argparse.Namespace) -> int:
     from client.answers import AnswersUnusable, held
     from client.node_file import NodeFileError
     from client.sources.reading import SourceError
-    from protocol import strict
     from studies.label.serve import serve
     from studies.terminal import printable
 
     if not 0 <= args.port <= 65535:
         raise StudyError(f"--port: expected 0 to 65535, got {args.port}")
     try:
-        with held(strict.make_folder(read_files(args)[2], "--out", 0o700)):
+        with held(own_folder(read_files(args)[2])):
             session = opened(args)
             try:
                 serve(session, args.port)
@@ -91,7 +92,6 @@ def opened(args: argparse.Namespace) -> "Session":
     """
     from client.answers import FILE, Answers
     from client.table_file import TableFile
-    from protocol import strict
     from studies.label.joining import Joined
     from studies.label.pairs import read_pairs
     from studies.label.session import Session
@@ -100,8 +100,21 @@ def opened(args: argparse.Namespace) -> "Session":
     assert isinstance(node.source, TableFile)
     pairs = read_pairs(node.source, args.labeler, None if args.texts is None else Path(args.texts))
     joined = Joined(folder, link_of(args, node))
-    strict.make_folder(folder, "--out", 0o700)
+    own_folder(folder)
     return Session(folder, pairs, Answers(folder / FILE, pairs.labeler), node, content, joined)
+
+
+def own_folder(folder: Path) -> Path:
+    """The folder of answers, made where it is not there. Raises StudyError where others can put files into it."""
+    from protocol import strict
+
+    made = strict.make_folder(folder, "--out", 0o700)
+    if os.name == "posix" and made.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise StudyError(
+            f"--out: expected a folder that only you write to, got {made}: others could give your node another policy; "
+            "chmod go-w"
+        )
+    return made
 
 
 def read_files(args: argparse.Namespace) -> "tuple[NodeFile, dict[str, Any], Path]":

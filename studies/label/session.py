@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ class Session:
     content: Content
     joined: Joined
     _keys: Mapping[str, Pair] = field(init=False, repr=False)
+    _due: bool = field(init=False, default=False)  # released answers that the node's files do not have yet
 
     def __post_init__(self) -> None:
         self._keys = self.pairs.keys
@@ -59,7 +61,13 @@ class Session:
         self._publish()
 
     def state(self, key: str | None = None) -> Told:
-        """What the page shows: the pair to answer (`key`, or the first without an answer), counts, node and budget."""
+        """What the page shows: the pair to answer (`key`, or the first without an answer), counts, node and budget.
+
+        A release that the disk did not take whole is done again: its answers are frozen already.
+        """
+        if self._due:
+            with suppress(OSError):
+                self._publish()
         return {
             "labeler": self.pairs.labeler,
             "counts": self._counts(),
@@ -138,5 +146,7 @@ class Session:
         return told if mine is None else {**told, "answer": canonical(mine.most), "all": canonical(mine.epsilon)}
 
     def _publish(self) -> None:
+        self._due = True
         node = publish(self.folder, self.pairs, self.answers.released, self.node, self.content)
         self.joined.start(node)
+        self._due = False

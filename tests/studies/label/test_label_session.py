@@ -20,11 +20,13 @@ from client.answers import FIRST, SECOND, SKIP, TIE, AnswersUnusable, Frozen
 from client.labeler import answer
 from client.ledger_view import read_labelers
 from client.node_file import build, read_node
+from client.private_files import replace_private
 from client.sources.table import Table
 from client.table_file import TableFile
 from protocol.codec import Signed, decode_reply, encode_task
 from protocol.messages import Mechanism, Runs, Task, Ties
 from protocol.privacy import Unit
+from protocol.strict import StudyError
 from protocol.trust import Trust
 from studies.cli import main
 from studies.label.session import OtherCounts, Session
@@ -127,6 +129,40 @@ server_key = "sealing.key.pub"
     node, before = read_node(one.folder / "node.toml"), one.node
     assert node.shuffler is not None and node.shuffler.server_key == tmp_path / "sealing.key.pub"
     assert (node.shuffler, node.members) == (before.shuffler, before.members)
+
+
+@pytest.mark.parametrize("write", range(3))
+def test_a_release_that_the_disk_did_not_take_is_done_again(
+    session: Open, monkeypatch: pytest.MonkeyPatch, write: int
+) -> None:
+    """Its answers are frozen, so the page has nothing left to release: looking at it is enough."""
+    one, written = session("--as", "p1"), list[Path]()
+    give(one, FIRST)
+
+    def full(path: Path, raw: bytes) -> None:
+        written.append(path)
+        if len(written) > write:
+            raise OSError(28, "No space left on device", str(path))
+        replace_private(path, raw)
+
+    monkeypatch.setattr("studies.label.release.replace_private", full)
+    with pytest.raises(OSError, match="No space"):
+        release(one)
+    assert one.state()["counts"]["released"] == 1 and not (one.folder / "node.toml").exists()
+    monkeypatch.undo()
+    one.state()
+    assert len(votes(one)) == 1 and read_node(one.folder / "node.toml")
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_a_folder_that_others_write_to_is_refused(session: Open, tmp_path: Path, mode: int) -> None:
+    """They could put another policy in place of the labeler's, between a release and the node's start."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine").chmod(mode)
+    with pytest.raises(StudyError, match="only you write to"):
+        session("--as", "p1", "--out", str(tmp_path / "mine"))
+    (tmp_path / "mine").chmod(0o755)
+    session("--as", "p1", "--out", str(tmp_path / "mine"))
 
 
 def test_released_answers_are_frozen_and_undo_ends_there(session: Open) -> None:
