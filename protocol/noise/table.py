@@ -15,7 +15,7 @@ Words = NDArray[np.uint64]
 Integers = NDArray[np.int64]
 _BITS, _FINE = 128, 320  # of a draw, and of what weights are worked out in
 _HALF = 64
-_MOST = 1 << 26  # entries: beyond, a draw could be farther from its law than 2^-100
+_MOST = 1 << 22  # entries, some GB: whoever asks says how large noise is; up to 2^26 a draw is within 2^-100 of its law
 
 
 @dataclass(frozen=True, eq=False)
