@@ -1,5 +1,6 @@
-"""Estimators with scikit-learn's interface: a label is randomised by its labeler before anything is learned."""
+"""Estimators with scikit-learn's interface: what is private is protected before anything is learned from it."""
 
 from studies.learn.preferences import PreferenceClassifier
+from studies.learn.records import HeavyTailedRegressor
 
-__all__ = ["PreferenceClassifier"]
+__all__ = ["HeavyTailedRegressor", "PreferenceClassifier"]

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from client.labeler import answer
 from client.labels import Labels
-from protocol.decimals import canonical, decimal
+from protocol.decimals import decimal
 from protocol.decimals import delta as delta_of
 from protocol.decimals import epsilon as epsilon_of
 from protocol.messages import Ties
-from protocol.privacy import NEIGHBOURS, Unit
+from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.trust import Trust
 from server.curator import LiveCurator
@@ -27,6 +27,7 @@ from studies.fit.request import AUTO, OWN, WAYS, Request
 from studies.fit.round import check_release, usual_radius
 from studies.fit.task import arm_of, named, policy_of, task_of
 from studies.learn.arrays import ArrayLabels, identities
+from studies.learn.claims import checked_ids, claim
 from studies.own_room import own_room
 
 try:
@@ -98,19 +99,13 @@ class PreferenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 f"Only binary classification is supported: expected 2 classes, got {len(self.classes_)} class"
                 f"{'' if len(self.classes_) == 1 else 'es'}"
             )
-        if (ids is None) != (self.state is None):
-            raise ValueError("expected ids of labels exactly where a state folder keeps their ledger")
-        if self.state is not None and self.random_state is not None:
-            raise ValueError("expected no random_state beside a state folder: coins with addresses are not charged")
-        names = [str(place) for place in range(len(rows))] if ids is None else np.asarray(ids).tolist()
-        if len(names) != len(rows):
-            raise ValueError(f"expected {len(rows)} ids, one a row, got {len(names)}")
+        names = checked_ids(ids, len(rows), self.state, self.random_state)
         problem = Problem(rows.shape[1], "values", sum_zero=False, bound=None, design=np.ascontiguousarray(rows))
         request = self._request(rows)
         labels = ArrayLabels(problem, Labels(places.astype(np.uint8)), identities(names), request.public)
         found = _estimated(request, labels, self.state is not None)
         self.coef_, self.warnings_ = found.u[None, :].copy(), found.warnings
-        self.claim_ = _claim(request)
+        self.claim_ = claim(request.trust, request.epsilon, request.delta, request.seed is not None, Unit.LABEL)
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -151,16 +146,6 @@ class PreferenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             seed=int(check_random_state(self.random_state).randint(0, 2**31 - 1)) if seeded else None,
             ties=Ties.NONE,
         )
-
-
-def _claim(request: Request) -> str:
-    if request.epsilon is None:
-        return "no guarantee: labels were read as they are"
-    if request.seed is not None:
-        return "no guarantee: coins with addresses protect nobody"
-    slack = "" if request.delta is None else f", delta = {canonical(request.delta)}"
-    level = f"{request.trust.label}, epsilon = {canonical(request.epsilon)}{slack}"
-    return f"{level}; unit: {Unit.LABEL.label}; neighbours: {NEIGHBOURS[Unit.LABEL]}"
 
 
 def _radius(bound: float | str | None, rows: NDArray[np.float64]) -> Decimal:
