@@ -16,8 +16,8 @@ from protocol.sealed import FETCH, MOST_BYTES, SERVICE, SUBMIT
 
 WORKERS = 8
 GRACE = 5.0  # seconds for calls that are under way when a shuffler ends
-_OPTIONS = [("grpc.max_receive_message_length", MOST_BYTES), ("grpc.max_send_message_length", MOST_BYTES)]
-_OPTIONS += [("grpc.so_reuseport", 0)]  # a port that is another one's is refused
+AGE = 150.0  # seconds of a connection, longer than any call's: one that stops halfway has a worker for so long
+ALIVE = 30.0  # seconds after which a connection that is silent is asked whether anybody is there
 Call = Callable[[bytes], bytes]
 
 
@@ -31,7 +31,7 @@ def serving(asked: ShufflerFile) -> Iterator[str]:
         desk = desk_of(Store(asked.state), asked.register, asked.server, asked.least)
     except StoreUnusable as error:
         raise RunFailed(str(error)) from None
-    server = grpc.server(ThreadPoolExecutor(WORKERS), options=_OPTIONS, maximum_concurrent_rpcs=None)
+    server = grpc.server(ThreadPoolExecutor(WORKERS), options=_options(), maximum_concurrent_rpcs=None)
     server.add_generic_rpc_handlers((handlers(desk),))
     host, _, _ = asked.address.rpartition(":")
     try:
@@ -62,6 +62,18 @@ def until_ended() -> None:
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: ended.set())
     ended.wait()
+
+
+def _options() -> list[tuple[str, int]]:
+    return [
+        ("grpc.max_receive_message_length", MOST_BYTES),
+        ("grpc.max_send_message_length", MOST_BYTES),
+        ("grpc.so_reuseport", 0),  # a port that is another one's is refused
+        ("grpc.max_connection_age_ms", round(1000 * AGE)),
+        ("grpc.max_connection_age_grace_ms", round(1000 * GRACE)),
+        ("grpc.keepalive_time_ms", round(1000 * ALIVE)),
+        ("grpc.keepalive_timeout_ms", round(1000 * GRACE)),
+    ]
 
 
 def _told(call: Call) -> Callable[[bytes, grpc.ServicerContext], bytes]:

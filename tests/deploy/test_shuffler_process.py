@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -22,11 +23,14 @@ from deploy.certs import ensure
 from deploy.forked import in_child
 from deploy.node_keys import ensure_key, public_path, read_public
 from deploy.sealing_keys import ensure_sealing_key
+from deploy.shuffler import WORKERS, serving
+from deploy.shuffler_file import read_shuffler
 from protocol.arms import Arm
 from protocol.codec import decode_reply, encode_task, identity
 from protocol.messages import Refusal
 from protocol.problem import Problem
 from protocol.runconfig import write
+from protocol.sealed import SERVICE, SUBMIT
 from protocol.study import Cell, Grid, Study
 from protocol.trust import Trust
 from server.listening import RoundFailed
@@ -208,6 +212,44 @@ def test_a_register_without_rows_is_warned_of(
     register.write_text(text)
     assert main(["shuffler", "--config", str(tmp_path / "shuffler.toml")]) == 0
     assert not capsys.readouterr().err
+
+
+def _frame(kind: int, flags: int, stream: int, body: bytes) -> bytes:
+    """A frame of HTTP/2."""
+    return len(body).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + body
+
+
+def _halted(address: str) -> socket.socket:
+    """A call of a stranger that stops within its message."""
+    host, port = address.rsplit(":", 1)
+    head = {":method": "POST", ":scheme": "http", ":path": f"/{SERVICE}/{SUBMIT}", ":authority": address}
+    head |= {"content-type": "application/grpc", "te": "trailers"}
+    words = b"".join(b"\0" + b"".join(bytes([len(one)]) + one.encode() for one in item) for item in head.items())
+    begun = b"\0" + (1000).to_bytes(4, "big") + b"x"
+    line = socket.create_connection((host, int(port)))
+    line.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, 0, b""))
+    line.sendall(_frame(1, 4, 1, words) + _frame(0, 0, 1, begun))
+    return line
+
+
+def test_calls_that_stop_halfway_do_not_hold_the_shuffler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many of them as there are workers: they held these until the shuffler was started again."""
+    made = Place(tmp_path, secure=False)
+    made.prepare()
+    (tmp_path / "shuffler.toml").write_text(
+        '[shuffler]\naddress = "127.0.0.1:0"\ninsecure = true\nstate = "state.sqlite"\nnodes = "nodes.toml"\n'
+        'server_key = "server.key.pub"\n'
+    )
+    monkeypatch.setattr("deploy.shuffler.AGE", 1.0)
+    monkeypatch.setattr("deploy.shuffler.GRACE", 0.5)
+    with ExitStack() as stack:
+        address = stack.enter_context(serving(read_shuffler(tmp_path / "shuffler.toml")))
+        for _ in range(WORKERS):
+            stack.enter_context(_halted(address))
+        with pytest.raises(ShufflerUnavailable, match="DEADLINE"):
+            GrpcLink(address, seconds=0.4).submit(b"")
+        with pytest.raises(ShufflerUnavailable, match="INVALID_ARGUMENT"):
+            GrpcLink(address, seconds=30).submit(b"")
 
 
 def test_keys_and_files_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
