@@ -1,7 +1,5 @@
-"""How the cost of a study's cell grows with rows, dimension, clients, repetitions and cores."""
+"""How a cell's cost grows with rows, dimension, clients and repetitions; with cores: `studies.bench.cores`."""
 
-import os
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +12,6 @@ from protocol.study import cells
 from studies.bench.measure import timed
 from studies.in_process import run_cell
 from studies.load import Loaded, build
-from studies.run import run
 
 ARMS = {
     "local, de-biased fit": {"trust": "local", "estimator": "debiased"},
@@ -78,7 +75,7 @@ def axes(small: bool) -> dict[str, tuple[Size, tuple[int, ...]]]:
 
 
 def points(runs: int, small: bool) -> Iterator[Point]:
-    """All points, axis by axis."""
+    """All points of one process, axis by axis."""
     for axis, (size, values) in axes(small).items():
         for line in ARMS:
             _cell(replace(size, **{axis: values[0]}), line, 1)  # kernels are compiled
@@ -86,14 +83,6 @@ def points(runs: int, small: bool) -> Iterator[Point]:
                 yield Point(axis, line, x, _cell(replace(size, **{axis: x}), line, runs))
     for x in (100, 200) if small else (1_000, 10_000, 100_000, 1_000_000):
         yield Point(EACH, REPORTED, x, _cell(Size(rows=x, clients=x), REPORTED, runs))
-    work = Size(rows=500, repetitions=4) if small else Size(repetitions=100)
-    for x in _cores():
-        yield Point(CORES, ALL_ARMS, x, _wall(work, x, runs))
-
-
-def _cores() -> list[int]:
-    count = os.cpu_count() or 1
-    return sorted({count, *(1 << power for power in range(count.bit_length()))})
 
 
 def slopes(found: Sequence[Point]) -> list[Slope]:
@@ -111,7 +100,8 @@ def _slope(line: Sequence[Point]) -> Slope:
     return Slope(line[0].axis, line[0].line, line[0], line[-1], over_all, at_the_end)
 
 
-def _study(size: Size, *lines: str) -> Loaded:
+def study_of(size: Size, *lines: str) -> Loaded:
+    """The study of one cell with these arms."""
     theta = [0.5 - (index % 2) for index in range(size.dimension)]
     table = {
         "study": {"name": "growth", "seed": 7, "repetitions": size.repetitions},
@@ -130,7 +120,7 @@ def _study(size: Size, *lines: str) -> Loaded:
 
 def _cell(size: Size, line: str, runs: int) -> float:
     """CPU seconds of one cell with one arm, from drawing its features to its estimates."""
-    loaded = _study(size, line)
+    loaded = study_of(size, line)
     (cell,) = cells(loaded.study, size.repetitions)
 
     def play() -> None:
@@ -138,15 +128,3 @@ def _cell(size: Size, line: str, runs: int) -> float:
             pass
 
     return median(timed(play, time.process_time) for _ in range(runs))
-
-
-def _wall(size: Size, jobs: int, runs: int) -> float:
-    """Seconds of a run over so many processes, their start included."""
-    loaded = _study(size, *ARMS)
-
-    def whole() -> None:
-        with tempfile.TemporaryDirectory() as out:
-            run(loaded, Path(out), jobs=jobs)
-
-    whole()
-    return median(timed(whole, time.perf_counter) for _ in range(runs))

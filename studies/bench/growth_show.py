@@ -24,11 +24,16 @@ PROPORTIONAL = Look("in proportion", GREY, "")
 TITLE = "What a cell of a study costs: seconds"
 HOW = (
     "Medians of CPU seconds of both sides, in one process, from drawing features to estimates; over cores, seconds of "
-    "a whole run with its processes' start.\nUnless an axis says otherwise: 100,000 rows, d = 4, one client, one "
-    "repetition; 10,000 rows over repetitions; 100 repetitions over cores."
+    "a whole run with its processes' start,\na process and a thread a core. Unless an axis says otherwise: 100,000 "
+    "rows, d = 4, one client, one repetition; 10,000 rows over repetitions; 400 repetitions over cores."
 )
 MOST_TICKS = 5
 COLUMNS = ("grows", "arm", "from, to", "seconds", "slope", "at the end")
+
+
+def line(point: Point) -> str:
+    """A point, as soon as it is measured."""
+    return f"{point.axis} {point.x:,}, {point.line}: {number(point.seconds)} s"
 
 
 def show(found: Sequence[Point]) -> None:

@@ -1,7 +1,7 @@
 """`python -m studies.bench.page FOLDER PAGE`: writes the tables of recorded runs into docs/BENCHMARKS.md.
 
 FOLDER holds what `halftruth bench --out FOLDER/recorded.json`, `--scaling --out FOLDER` and `--round --out FOLDER`
-wrote. Each table stands between two comments that name it.
+wrote. Each table stands between two comments that name it, with its picture, in a folder beside the page.
 """
 
 import argparse
@@ -15,11 +15,13 @@ from protocol.strict import StudyError
 from studies.bench.figures import FIGURES
 from studies.bench.growth import Point
 from studies.bench.growth_show import COLUMNS as SLOPES
+from studies.bench.growth_show import TITLE as GROWTH
 from studies.bench.growth_show import cells as slope_cells
 from studies.bench.machine import told
 from studies.bench.own_round import Own
 from studies.bench.parts import Parts
 from studies.bench.parts_show import COLUMNS as PARTS
+from studies.bench.parts_show import TITLE as ROUND
 from studies.bench.parts_show import cells as parts_cells
 from studies.bench.row import parse
 from studies.bench.show import COLUMNS, lines
@@ -61,14 +63,19 @@ def _figures(path: Path) -> str:
 
 def _scaling(path: Path) -> str:
     points = [Point(one["axis"], one["line"], one["x"], one["seconds"]) for one in _objects(path)]
-    return f"{_machine(path)}\n\n{_markdown(SLOPES, slope_cells(points))}"
+    return f"{_machine(path)}\n\n{_picture(path, GROWTH)}\n\n{_markdown(SLOPES, slope_cells(points))}"
 
 
 def _round(path: Path) -> str:
     found = [
         Parts(one["setting"], one["clients"], one["wall"], one["programs"], Own(**one["own"])) for one in _objects(path)
     ]
-    return f"{_machine(path)}\n\n{_markdown(PARTS, [parts_cells(one) for one in found])}"
+    return f"{_machine(path)}\n\n{_picture(path, ROUND)}\n\n{_markdown(PARTS, [parts_cells(one) for one in found])}"
+
+
+def _picture(path: Path, title: str) -> str:
+    """The picture that was drawn beside a recorded run."""
+    return f"![{title}]({path.parent.name}/{path.stem}.svg)"
 
 
 def _machine(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from studies.bench.own_round import Own, own
@@ -11,7 +11,7 @@ from studies.flower.measured import Work, measure, study_of
 
 COMPUTE, SERIALISATION, SIGNATURES, FLOWER = "compute", "serialisation", "signatures", "Flower"
 WORK = Work(clients=4, rounds=12, records=20_000, dimension=20)
-SETTINGS_SHOWN = ("warm-careful", "warm", "stock")
+SHOWN = {"warm-careful": WORK, "warm": WORK, "stock": replace(WORK, rounds=4)}  # stock: some ten seconds a round
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Parts:
         return mine | {FLOWER: max(self.whole - sum(mine.values()), 0.0)}
 
 
-def parts(setting: str, work: Work = WORK) -> Parts:
+def parts(setting: str, work: Work) -> Parts:
     """Play rounds over processes of this machine, and again in this one. Raises RunFailed where a run fails."""
     found = measure(SETTINGS[setting], work)[0]
     with tempfile.TemporaryDirectory() as folder:

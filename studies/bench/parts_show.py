@@ -24,6 +24,11 @@ HOW = (
 LEAST = 0.0005
 
 
+def line(one: Parts) -> str:
+    """A setting, as soon as it is measured."""
+    return f"{one.setting}: {number(one.wall)} s a round"
+
+
 def show(found: Sequence[Parts]) -> None:
     """Print parts, and programs."""
     print_table(COLUMNS, [cells(one) for one in found], COLUMNS[:1])

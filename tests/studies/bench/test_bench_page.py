@@ -40,6 +40,8 @@ def test_tables_of_recorded_runs(tmp_path: Path) -> None:
         in made["figures"]
     )
     assert "`halftruth bench help --runs 5` on " in made["figures"] and "load 0.25 before" in made["figures"]
+    assert f"]({tmp_path.name}/scaling.svg)\n\n| grows |" in made["scaling"]
+    assert f"]({tmp_path.name}/round.svg)\n\n| setting |" in made["round"]
     assert "| 10 to 100 | 0.1 to 1 | 1.00 | 1.00 |" in made["scaling"]
     assert "| warm | 4 | 1 | 1 | 0.1 (10.00%) | 0.05 (5.00%) | 0 (0.00%) | 0.85 (85.00%) |" in made["round"]
 
