@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import select
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -10,7 +11,7 @@ from typing import Any
 from studies.arguments import Parser
 from studies.transcript_flag import add_transcript_argument
 
-DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+FAILED, WRONG_USE, INTERRUPTED, UNREAD = 1, 2, 130, 141
 
 DESCRIPTION = """\
 Learn from people who do not trust the server: studies of what local and central
@@ -38,7 +39,7 @@ examples:
   halftruth node --config node.toml
   halftruth label --pairs pairs.csv --policy policy.toml
 
-exit codes: 0 done, 1 the run failed, 2 wrong use, 130 Ctrl-C, 143 ended"""
+exit codes: 0 done, 1 the run failed, 2 wrong use, 130 Ctrl-C, 141 nobody reads on, 143 ended"""
 RUN_EXAMPLES = """\
 examples:
   halftruth run studies/toml/figure1.toml --out out/figure1
@@ -104,31 +105,57 @@ GROUPS = {"data": "look at files, and split them", "keys": "keys of nodes", "led
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 the run failed, 2 wrong use, 130 interrupted."""
-    args = parsed(sys.argv[1:] if argv is None else argv)
+    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong use, 130 interrupted, 141 nobody reads on."""
+    try:
+        return _run(sys.argv[1:] if argv is None else argv)
+    except BrokenPipeError as error:
+        if not _hushed():  # another pipe than those of what is printed
+            print(f"halftruth: {error}", file=sys.stderr)
+            return FAILED
+        return UNREAD
+    finally:
+        try:
+            sys.stdout.flush()  # whoever reads it may have gone: found out here, and not after the end
+        except BrokenPipeError:
+            _hushed()
+
+
+def _run(argv: Sequence[str]) -> int:
+    args = parsed(argv)
     run: Callable[[argparse.Namespace], int] = args.run
     from protocol.failure import RunFailed
     from protocol.strict import StudyError, told
 
     try:
-        code = run(args)
-        sys.stdout.flush()  # whoever reads it may have gone: found out here, and not after the end
-        return code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+        return run(args)
     except StudyError as error:
         print(f"halftruth: {error}", file=sys.stderr)
         return WRONG_USE
     except RunFailed as error:
         print(f"halftruth: {error}", file=sys.stderr)
         return FAILED
+    except BrokenPipeError:
+        raise
     except OSError as error:  # a full disk, or a file that may not be written: as a person reads it
         print(f"halftruth: {told(error)}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt as stopped:  # or another signal, which brings its exit code
         print("halftruth: interrupted", file=sys.stderr)
         return int(getattr(stopped, "code", INTERRUPTED))
+
+
+def _hushed() -> bool:
+    """Whether somebody closed a pipe that is printed to; whatever is printed there from now on is lost, silently."""
+    closed = [stream.fileno() for stream in (sys.stdout, sys.stderr) if _closed(stream.fileno())]
+    for number in closed:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+    return bool(closed)
+
+
+def _closed(number: int) -> bool:
+    waiting = select.poll()
+    waiting.register(number, 0)
+    return any(events & select.POLLERR for _, events in waiting.poll(0))
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
@@ -249,7 +276,7 @@ class _Version(argparse.Action):
         from protocol.version import version
 
         print(f"halftruth {version()}")
-        parser.exit(DONE)
+        parser.exit()
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from studies.load import Loaded, load
 from studies.machine import kernels_kept
 from studies.report import tables
 from studies.report.view import View
+from studies.terminal import Terminal
 from studies.transcript_flag import transcript_of
 
 WIDE = 120
@@ -154,16 +155,16 @@ def _report(folder: Folder) -> None:
 
 
 def _bar(loaded: Loaded) -> Progress:
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     return Progress(
         *columns, TextColumn("left:"), TimeRemainingColumn(), console=console, disable=not console.is_terminal
     )
 
 
-def _console() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=max(console.width, WIDE))
+def _console() -> Terminal:
+    console = Terminal()
+    return console if console.is_terminal else Terminal(width=max(console.width, WIDE))
 
 
 def _again(args: argparse.Namespace) -> str:

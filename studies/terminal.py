@@ -12,6 +12,18 @@ from protocol.decimals import canonical
 WIDEST = 10_000  # a table's natural width is measured below this
 
 
+class Terminal(Console):
+    """rich's console, where all commands print: whoever reads may go, and the command does all its work.
+
+    >>> Terminal(width=20).print("read by nobody yet")
+    read by nobody yet
+    """
+
+    def on_broken_pipe(self) -> None:
+        """Print no more; rich's own ends the process with exit code 1, before files are written."""
+        self.quiet = True
+
+
 def printable(text: str) -> str:
     """Text without characters that could steer a terminal.
 
@@ -57,7 +69,7 @@ def print_entries(columns: Sequence[str], rows: Sequence[Sequence[object]], left
     console, table = _console(), _table(columns, rows, left)
     wide = console.measure(table, options=console.options.update(max_width=WIDEST)).maximum
     if not console.is_terminal:
-        Console(highlight=False, width=max(console.width, wide)).print(table)
+        Terminal(highlight=False, width=max(console.width, wide)).print(table)
     elif wide <= console.width:
         console.print(table)
     else:
@@ -80,6 +92,6 @@ def print_line(text: str, style: str = "") -> None:
     _console().print(Text(text, style=style), soft_wrap=True)
 
 
-def _console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=max(console.width, 120))
+def _console() -> Terminal:
+    console = Terminal(highlight=False)
+    return console if console.is_terminal else Terminal(highlight=False, width=max(console.width, 120))

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from rich.console import Console
 
 from studies.attacks.folder import RESULTS
 from studies.attacks.show import curves_table, draw_curves, write_curves
 from studies.attacks.study_file import AttackStudy
 from studies.attacks.summary import curves
+from studies.terminal import Terminal
 from studies.told import told
 
 WIDE = 160
@@ -18,8 +18,8 @@ WIDE = 160
 def report(study: AttackStudy, table: pa.Table, out: Path) -> None:
     """Print a table for each kind of liars at the largest n; write OUT/curves.csv and the plots."""
     found, asked = list(curves(study, table)), study.loaded.study
-    console = Console()
-    console = console if console.is_terminal else Console(width=WIDE)
+    console = Terminal()
+    console = console if console.is_terminal else Terminal(width=WIDE)
     for liars in study.liars:
         console.print(curves_table(found, asked.arms, liars.name, asked.grid.n[-1]))
     for line in told(table["warnings"].to_pylist()):

@@ -124,10 +124,11 @@ def _asked(args: argparse.Namespace) -> tuple[list[Subject], list[tuple[str, str
 
 def _audited(asked: list[Subject], draws: int, confidence: float, seed: int) -> list[Finding]:
     """All findings, with a bar on the terminal. Raises RunFailed for a subject that cannot be run."""
-    from rich.console import Console
     from rich.progress import track
 
-    console, found = Console(stderr=True), []
+    from studies.terminal import Terminal
+
+    console, found = Terminal(stderr=True), []
     for subject in track(asked, "auditing", console=console, disable=not console.is_terminal, transient=True):
         try:
             found.append(audit(subject, draws, confidence, seed))

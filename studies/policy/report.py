@@ -4,7 +4,6 @@ from pathlib import Path
 from statistics import fmean
 
 import pyarrow as pa
-from rich.console import Console
 
 from studies.policy.run import RESULTS
 from studies.policy.score import Baseline, baseline
@@ -12,6 +11,7 @@ from studies.policy.show import draw_losses, losses_table, write_losses
 from studies.policy.study_file import PolicyStudy
 from studies.policy.summary import summarise_policies
 from studies.policy.worlds import worlds
+from studies.terminal import Terminal
 from studies.told import told
 
 WIDE = 130
@@ -26,8 +26,8 @@ def report(study: PolicyStudy, table: pa.Table, out: Path) -> None:
         shown: Baseline(*(fmean(getattr(one, name) for one in ones) for name in ("best", "random", "shown")))
         for shown, ones in known.items()
     }
-    console = Console()
-    console = console if console.is_terminal else Console(width=WIDE)
+    console = Terminal()
+    console = console if console.is_terminal else Terminal(width=WIDE)
     counts = every[0].loaded.study.grid.n
     for shown in study.law.shown:
         for n in dict.fromkeys((counts[0], counts[-1])):

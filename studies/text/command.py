@@ -6,7 +6,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from client.sources.columns import NONE, choose
@@ -15,7 +14,7 @@ from client.sources.reading import Records, SourceError, read_records
 from protocol.counting import counted
 from protocol.strict import StudyError
 from studies.holder_file import add_column_arguments, column_names, instead, wanted
-from studies.terminal import printable
+from studies.terminal import Terminal, printable
 from studies.text.cache import Cache
 from studies.text.embed import BATCH, Embedded, embed
 from studies.text.model import MOST, USUAL, load_model
@@ -94,7 +93,7 @@ def _embedded(
             raise StudyError(f"{records.path}, header: expected one column {name!r}, got {', '.join(records.names)}")
     model = load_model()
     bar = (TextColumn("{task.completed:,.0f} texts"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     with Progress(*bar, console=console, disable=not console.is_terminal, transient=True) as progress:
         task = progress.add_task("", total=None)
         cache = None if folder == NONE else Cache(cache_file(folder), model.name, dimensions)

@@ -54,16 +54,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Look at a run: exit code 0. Raises StudyError for a folder that is no run's, where it looks once."""
-    from rich.console import Console
-
     from studies.folder import one_run
+    from studies.terminal import Terminal
     from studies.watch.budgets import Budgets
     from studies.watch.look import Watch
     from studies.watch.show import document, shown
 
     _check_flags(args)
     watch = None if args.out is None else Watch(one_run(Path(args.out)))
-    budgets, console = Budgets.of([Path(path) for path in args.budgets]), Console(highlight=False)
+    budgets, console = Budgets.of([Path(path) for path in args.budgets]), Terminal(highlight=False)
     if args.serve:
         from studies.watch.serve import serve
 
@@ -73,7 +72,7 @@ def main(args: argparse.Namespace) -> int:
         if args.json:
             print(json.dumps(document(seen, found), indent=1, ensure_ascii=False))
         else:
-            wide = console if console.is_terminal else Console(highlight=False, width=max(console.width, 120))
+            wide = console if console.is_terminal else Terminal(highlight=False, width=max(console.width, 120))
             wide.print(shown(seen, found))
     else:
         _live(console, watch, budgets, args.every)
