@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -17,7 +18,13 @@ from protocol.study import Cell, Grid, Study
 from protocol.terms import row_exponent
 from protocol.trust import Trust
 from server.tasks import offers
+from studies.folder import Folder
 from studies.load import load
+from studies.report.canvas import settings
+from studies.report.figures import by_both
+from studies.report.price import prices
+from studies.report.view import View
+from studies.run import run
 from studies.theory.between import noise_in_shares, report_level
 from studies.theory.sandwich import Theory, predict
 
@@ -34,7 +41,7 @@ def share(law: str = "skellam", **options: Decimal) -> Arm:
 
 
 def panel_of(*arms: Arm) -> tuple[Study, Any]:
-    loaded = load(ROOT / "studies/toml/between.toml", ["grid.n=[200, 1000]", "grid.epsilon=[0.5, 1]"])
+    loaded = load(ROOT / "studies/toml/between.toml", ["grid.n=[200, 1000]", "grid.epsilon=[0.5]"])
     return replace(loaded.study, arms=arms), loaded.theta
 
 
@@ -103,3 +110,17 @@ def test_noise_of_honest_rows_alone_costs_what_a_curators_does() -> None:
         assert curator < some
         # at epsilon = 40 hardly any noise is left; what remains of the squares is the noise's
         assert (some**2 - clear**2) / (curator**2 - clear**2) == pytest.approx(2, rel=0.02)
+
+
+@pytest.mark.slow
+def test_labelers_of_every_trust_model_are_told_and_drawn(tmp_path: Path) -> None:
+    small = ["study.repetitions=10", "grid.n=[1000, 3000]", "grid.epsilon=[0.5, 1]"]
+    run(load(ROOT / "studies/toml/between.toml", small), tmp_path / "out", jobs=1)
+    view = View.open(Folder(tmp_path / "out"))
+    told = {price.trust for price in prices(view) if price.ratio is not None}
+    assert told == {Trust.LOCAL, Trust.SHUFFLED, Trust.DISTRIBUTED, Trust.CENTRAL}
+    assert len({look.colour for look in view.looks.values()}) == 5
+    with mpl.rc_context(settings()):
+        left, right = by_both(view, view.levels).axes
+    drawn = {line.get_gid() for line in left.lines if str(line.get_gid()).startswith("theory")}
+    assert drawn == {f"theory {arm.name}" for arm in view.arms} and left.get_ylim() == right.get_ylim()
