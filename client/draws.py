@@ -49,6 +49,9 @@ class Draws(Protocol):
     def vectors(self, rows: Rows, count: int) -> Words:
         """`count` words for each row, which randomise its numbers; shape (rows, count)."""
 
+    def roundings(self, rows: Rows, count: int) -> Words:
+        """`count` words for each row, which round its numbers to a grid; shape (rows, count)."""
+
 
 class AddressedDraws:
     """Coins of a simulation: reproducible, independent of how rows are split; they protect nobody.
@@ -96,6 +99,10 @@ class AddressedDraws:
             raise ValueError(f"expected at least 1 word a row, got {count}")
         return self._words(Stream.NUMBERS, rows, count)
 
+    def roundings(self, rows: Rows, count: int) -> Words:
+        """Words r count, ..., r count + count - 1 of stream ROUNDING for row r; rows in increasing order."""
+        return self._words(Stream.ROUNDING, rows, count)
+
     def _words(self, stream: Stream, rows: Rows, count: int = 1, **place: int) -> Words:
         """Words r count, ..., r count + count - 1 of a sequence for each row r, shape (rows, count)."""
         runs, lines = _lines(rows, FAR // count, 1)
@@ -134,6 +141,10 @@ class SecretDraws:
     def vectors(self, rows: Rows, count: int) -> Words:
         """Fresh bits; the rows only say how many."""
         return _secret_words(count * len(rows)).reshape(len(rows), count)
+
+    def roundings(self, rows: Rows, count: int) -> Words:
+        """Fresh bits; the rows only say how many."""
+        return self.vectors(rows, count)
 
 
 def _secret(count: int) -> NDArray[np.uint8]:

@@ -5,6 +5,7 @@ import numpy as np
 from client.choice import COARSEST, NONE, Choice, TaskInvalid
 from protocol.decimals import delta, epsilon
 from protocol.messages import Mechanism, Runs, Task, Ties
+from protocol.noise.record_terms import terms_of_records
 from protocol.record_arms import EXCEEDANCES, PURE_SELECTING, RECORD_CENTRAL
 from protocol.record_terms import FLAGS, SUMS, UNITS, Bounded, channel_of, check_added, sum_exponent, width
 from protocol.terms import only_mechanism
@@ -20,8 +21,8 @@ def understand_records(task: Task) -> None:
         raise TaskInvalid(f"expected a trust model of today and a unit out of {[unit.label for unit in UNITS]}")
     if task.ties is not Ties.NONE or task.groups is not None or task.map is not None or task.cap:
         raise TaskInvalid("expected no ties, groups, map or cap where records are asked for")
-    if task.cohort or task.modulus:
-        raise TaskInvalid("expected no cohort and no modulus")
+    if task.cohort or bool(task.modulus) is not (task.trust is Trust.DISTRIBUTED):
+        raise TaskInvalid("expected no cohort, and a modulus exactly for a sum under masks")
     if task.coordinates is not None and (
         task.trust is not Trust.LOCAL or _last(task.coordinates) >= task.problem.dimension
     ):
@@ -45,6 +46,8 @@ def execute(task: Task) -> Choice:
             if mechanism != NONE:
                 raise ValueError("expected no mechanism where there is no claim")
             return Choice(mechanism)
+        if task.trust is Trust.DISTRIBUTED:
+            return Choice(mechanism, bounded=terms_of_records(task, mechanism).how)
         choice = _local(task, mechanism) if task.trust is Trust.LOCAL else _central(task, mechanism)
         assert choice.bounded is not None
         check_added(task, choice.bounded)

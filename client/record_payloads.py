@@ -1,4 +1,4 @@
-"""What an answer about records holds: exact sums of bounded gradients, values of rows, or randomised values of rows."""
+"""What an answer about records holds: sums of bounded gradients, exact or to be masked, or values of rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -13,10 +13,13 @@ from client.draws import Draws
 from client.gradient_sums import gradient_sums
 from client.gradients import gradients
 from client.records import Records
+from client.residues import residues
+from client.rounding import rounded_sum
 from client.sources import RecordSource
 from client.statistics import contributions
 from client.vector_randomizer import randomize_vectors
 from protocol.messages import Kind, Payload, Task
+from protocol.noise.record_terms import terms_of_records
 from protocol.record_terms import LARGEST, ROWS
 from protocol.trust import Trust
 
@@ -38,13 +41,15 @@ class AskedRecords:
         return self if isinstance(places, slice) else replace(self, rows=self.rows[places])
 
     def payload(self, _: Symbols) -> Payload:
-        """What is sent: values of each row, randomised under a local claim, or their exact sum.
+        """What is sent: values of each row, randomised under a local claim, their exact sum, or residues to be masked.
 
         Guarantee: under a local claim that of `client.vector_randomizer.randomize_vectors`; unit: a row's, one record
         or one holder; neighbours: replace it. Exact sums and clear values are for those whom the policy trusts.
         """
         task, how = self.task, self.choice.bounded
-        block = range(task.first_repetition, task.first_repetition + task.repetitions)
+        block = self._block
+        if task.trust is Trust.DISTRIBUTED:
+            return self.unmasked()
         if task.trust is Trust.CENTRAL and how is not None and how.kind != ROWS:
             sums = [gradient_sums(task, how, *self._records(index), self.rows) for index in block]
             return Payload(Kind.EXACT_SUMS, np.stack(sums)[:, None], counts=np.array([len(self.rows)], dtype=np.uint64))
@@ -60,9 +65,32 @@ class AskedRecords:
             ]
         return Payload(Kind.ROWS, np.stack(each))
 
+    def unmasked(self) -> Payload:
+        """The rows' rounded sum with their shares of noise, modulo M: nothing to send, but under a session's masks."""
+        task, mechanism = self.task, self.choice.mechanism
+        terms = terms_of_records(task, mechanism)
+        sums = np.empty((task.repetitions, terms.shares.dimension))
+        for index, repetition in enumerate(self._block):
+            records, point, centre = self._records(repetition)
+
+            def values(
+                rows: NDArray[np.int64],
+                places: slice,
+                of: tuple[Records, Floats, Floats | None] = (records, point, centre),
+            ) -> Floats:
+                found = gradients(task.problem.model, of[0].part(places.start, places.stop), *of[1:])
+                return contributions(task, terms.how, found, rows)
+
+            sums[index] = rounded_sum(values, terms, self.rows, self.draws(repetition))
+        return Payload(Kind.RESIDUES, residues(task, mechanism, self.rows, sums, self.draws))
+
     def randomized(self, fresh: Fresh) -> Symbols:
         """Never: what is said of a record depends on theta, so that no symbol of it is kept."""
         raise TypeError("expected no symbols of records")
+
+    @property
+    def _block(self) -> range:
+        return range(self.task.first_repetition, self.task.first_repetition + self.task.repetitions)
 
     def _records(self, repetition: int) -> tuple[Records, Floats, Floats | None]:
         """Records of a repetition, the point at which gradients are taken, and the centre that is taken off them."""

@@ -11,8 +11,8 @@ from client.draws import Draws
 from protocol.grid import to_integers
 from protocol.messages import Coins, Mechanism, Task
 from protocol.noise.accounting import Shares
+from protocol.noise.claims import any_terms
 from protocol.noise.table import table
-from protocol.noise.terms import terms_of
 from protocol.trust import Trust
 
 Residues: TypeAlias = NDArray[np.uint64]
@@ -24,17 +24,19 @@ def residues(
 ) -> Residues:
     """sum_i y_i q_i + noise mod M over these rows, M the task's modulus; of top choices sum_i q_{i, y_i}.
 
+    Of records sum_i q_i, q_i a `client.rounding:rounded` contribution.
+
     `sums` (repetitions, p) are exact, on the task's grid: q_i = v_i / 2^exponent are whole numbers. The noise has the
     variance of one row's share for each row. Shape (repetitions, p). Not to be sent as it is: by itself it hides a
     label behind the noise of these rows alone.
 
-    Guarantee: that of `protocol.noise.terms:terms_of` for the sum of all members' residues, checked here again.
+    Guarantee: that of `protocol.noise.claims:any_terms` for the sum of all members' residues, checked here again.
     Raises TaskInvalid for a task whose claim its noise does not keep, and for another trust model.
     """
     if task.trust is not Trust.DISTRIBUTED or task.exponent is None:
         raise TaskInvalid("expected a task for sums under masks")
     try:
-        terms = terms_of(task, mechanism)
+        terms = any_terms(task, mechanism)
     except ValueError as error:
         raise TaskInvalid(str(error)) from None
     found = np.empty((task.repetitions, terms.shares.dimension), dtype=np.uint64)

@@ -40,7 +40,7 @@ class Stream(IntEnum):
     RECORDS = 14
     AUDIT = 15
     ROUNDING = 16
-    ROTATION = 16
+    ROTATION = 17
 
 
 @dataclass(frozen=True)

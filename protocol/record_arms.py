@@ -1,7 +1,7 @@
 """Arms of studies about records: mechanisms, algorithms as estimators, and their options."""
 
 from protocol.aggregates import AGGREGATES
-from protocol.arms import Arm, Known, OptionRule
+from protocol.arms import DISTRIBUTED, Arm, Known, OptionRule
 from protocol.numeric import NUMERIC
 from protocol.trust import Trust
 
@@ -26,6 +26,7 @@ RECORD_MECHANISMS: dict[Trust | None, tuple[str, ...]] = {
     Trust.CLEAR: ("none",),
     Trust.LOCAL: ("piecewise", *(name for name in NUMERIC if name != "piecewise")),
     Trust.CENTRAL: tuple(name for name in RECORD_CENTRAL if name != EXCEEDANCES),
+    Trust.DISTRIBUTED: DISTRIBUTED,
 }
 # Mechanisms that let the largest coordinates of a step out, and values of them: of sparse estimators alone.
 SELECTING = tuple(name for name, known in RECORD_CENTRAL.items() if known == _SELECTED)
@@ -35,6 +36,7 @@ _MODELS = frozenset({"mean", "linear", "logistic"})
 _MEAN = frozenset({"mean"})
 _BOUND = frozenset({"threshold", "shape", "norm"})
 _ADDED = frozenset({"neighbours"})
+_SHARED = frozenset({"honest", "survivors"})  # of noise in shares
 _FOLLOWED = _BOUND | {"first", "quantile", "rate"}
 _CHOSEN = frozenset({"choice_share", "choice_failure", "choice_weight"})
 _RECENTRED = frozenset({"recentre", "recentred_moment"})
@@ -55,6 +57,7 @@ RECORD_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.CENTRAL, "descent"): Known(_FOLLOWED | _ADDED | _CHOSEN | _DESCENT | _AGGREGATE, _MODELS),
     (Trust.CENTRAL, "algorithm-2-convex"): Known(_STEPS | {"threshold"}, _MODELS),
     (Trust.CENTRAL, "algorithm-2-strong"): Known(_STEPS | {"threshold"}, _MODELS),
+    (Trust.DISTRIBUTED, "mean"): Known(_BOUND | _ADDED | _SHARED, _MEAN),
     (Trust.LOCAL, "mean"): Known(_LOCAL | _AGGREGATE | {"choice_share"}, _MEAN),
     (Trust.LOCAL, "recentred-mean"): Known(frozenset({"shape", "coordinates"}) | _RECENTRED, _MEAN),
     (Trust.LOCAL, "descent"): Known(_DESCENT | _LOCAL | _AGGREGATE, _MODELS),
@@ -83,6 +86,7 @@ RECORD_OPTIONS: dict[str, OptionRule] = {
     "faulty": OptionRule(),
     "first": OptionRule(),
     "groups": OptionRule(),
+    "honest": OptionRule(),
     "neighbours": OptionRule(frozenset({"add-remove", "replace"}), number=False),
     "norm": OptionRule(frozenset({"l2", "linf"}), number=False),
     "project": OptionRule(frozenset({"ball", "box", "none", "simplex", "sum-zero"}), number=False),
@@ -100,6 +104,7 @@ RECORD_OPTIONS: dict[str, OptionRule] = {
     "step": OptionRule(frozenset({"theory"})),
     "steps": OptionRule(),
     "support": OptionRule(),
+    "survivors": OptionRule(),
     "threshold": OptionRule(frozenset({"adaptive", "bound", "histogram", "mse", "paper", "private", "theory"})),
     "trim": OptionRule(),
 }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
-from protocol.arms import Known, Option
+from protocol.arms import USUAL_SURVIVORS, Known, Option
 from protocol.numeric.coordinates import SCALARS
 from protocol.record_arms import LOOKING
 from protocol.trust import Trust
@@ -58,14 +58,31 @@ def record_conflict(options: Mapping[str, Option], ball: bool) -> str | None:
     return None
 
 
+def shares_conflict(trust: Trust | None, options: Mapping[str, Option]) -> str | None:
+    """Why what an arm says of noise in shares cannot be; None where it can, and for other trust models."""
+    if trust is not Trust.DISTRIBUTED:
+        return None
+    if options.get("neighbours") == "add-remove":
+        return (
+            "expected neighbours = 'replace' without a curator: how many rows each member has is in a session's "
+            "roster, for all to see"
+        )
+    survivors, honest = options.get("survivors", USUAL_SURVIVORS), options.get("honest")
+    if not (isinstance(survivors, Decimal) and 0 < survivors <= 1):
+        return f"expected survivors, a share of the rows that are asked, above 0 and at most 1, got {survivors}"
+    if honest is not None and not (isinstance(honest, Decimal) and 0 < honest <= survivors):
+        return f"expected honest, a share of the rows that are asked, above 0 and at most {survivors}, got {honest}"
+    return None
+
+
 def unused_conflict(
     trust: Trust | None, estimator: str, mechanism: str, options: Mapping[str, Option], dimension: int
 ) -> str | None:
     """Why an option of an arm about records would not be acted on; None where all are."""
     rule, coordinates, groups = (options.get(name) for name in ("threshold", "coordinates", "groups"))
-    if trust is Trust.CENTRAL and isinstance(groups, Decimal) and groups > MOST_GROUPS:
-        return f"expected at most {MOST_GROUPS} groups of a curator, got {groups}: each is asked and released by itself"
-    if rule == "theory" and trust is Trust.CENTRAL:
+    if trust in (Trust.CENTRAL, Trust.DISTRIBUTED) and isinstance(groups, Decimal) and groups > MOST_GROUPS:
+        return f"expected at most {MOST_GROUPS} groups, got {groups}: each is asked and released by itself"
+    if rule == "theory" and trust in (Trust.CENTRAL, Trust.DISTRIBUTED):
         if estimator not in THEOREMS:
             return f"expected another threshold than 'theory', which is that of descents: {', '.join(THEOREMS)}"
     elif isinstance(rule, str) and rule not in LOOKING:

@@ -13,6 +13,7 @@ from protocol.record_conflicts import (
     constants_conflict,
     looking_conflict,
     record_conflict,
+    shares_conflict,
     sparse_conflict,
     theory_conflict,
     unused_conflict,
@@ -21,6 +22,7 @@ from protocol.record_law import RecordLaw
 from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
 
+CLAIMING = (Trust.LOCAL, Trust.CENTRAL, Trust.DISTRIBUTED)
 Read = Callable[[OptionRule, Any, str], Option]
 
 
@@ -41,7 +43,7 @@ def record_arm(content: Any, place: str, problem: Problem, read: Read) -> Arm:
     chosen = {key: value for key, value in top.items() if key not in ("trust", "mechanism", "estimator")}
     strict.table(chosen, place, known[estimator].options)
     options = {key: read(RECORD_OPTIONS[key], chosen[key], f"[{place}] {key}") for key in sorted(chosen)}
-    reason = record_conflict(options, problem.bound is not None)
+    reason = record_conflict(options, problem.bound is not None) or shares_conflict(trust, options)
     reason = reason or sparse_conflict(known[estimator], mechanism, options, problem.dimension)
     reason = reason or unused_conflict(trust, estimator, mechanism, options, problem.dimension)
     reason = reason or theory_conflict(trust, known[estimator], options, problem.bound is not None)
@@ -58,7 +60,7 @@ def record_arm(content: Any, place: str, problem: Problem, read: Read) -> Arm:
 def needs_moment(arm: Arm) -> bool:
     """Whether a claim's threshold, or its number of rounds, follows from a tail and a moment."""
     rule = arm.get("threshold") in (None, "bound", "mse", "paper", "theory")
-    return arm.trust in (Trust.LOCAL, Trust.CENTRAL) and (rule or arm.get("rounds") == "theory")
+    return arm.trust in CLAIMING and (rule or arm.get("rounds") == "theory")
 
 
 def check_moment(arms: tuple[Arm, ...], records: RecordLaw) -> None:
@@ -72,7 +74,7 @@ def check_moment(arms: tuple[Arm, ...], records: RecordLaw) -> None:
 
 def check_levels(arms: tuple[Arm, ...], epsilon: tuple[Decimal, ...], delta: tuple[Decimal, ...]) -> None:
     """Raise StudyError where an arm makes a claim that the grid has no level for."""
-    claims = [arm for arm in arms if arm.trust in (Trust.LOCAL, Trust.CENTRAL)]
+    claims = [arm for arm in arms if arm.trust in CLAIMING]
     if claims and not epsilon:
         raise StudyError("[grid] expected the key 'epsilon': an arm makes a claim")
     if any(not is_pure(arm) for arm in claims) and not delta:

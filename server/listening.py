@@ -122,4 +122,4 @@ def listen(tasks: list[Task], ask: Ask, check: Check = complete) -> dict[Task, H
     answers = {task: Heard(task, name, collect(task, name, mail)) for task, name in zip(plain, ids, strict=True)}
     answers |= securely([task for task in tasks if task.trust is Trust.DISTRIBUTED], ask)
     check([answers[task] for task in tasks], mail.unread)
-    return answers
+    return {task: answers[task] for task in tasks}  # in the order in which they are asked

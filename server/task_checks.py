@@ -6,6 +6,7 @@ import numpy as np
 
 from protocol.arms import RECORD
 from protocol.messages import Mechanism, Task, Ties
+from protocol.noise.record_terms import terms_of_records
 from protocol.noise.terms import terms_of
 from protocol.privacy import Unit
 from protocol.problem import DRAWN
@@ -112,8 +113,10 @@ def _check_rows(task: Task) -> None:
 
 
 def check_records(task: Task) -> None:
-    """Raise ValueError for a task about records that no curator can release: a claim that its noise does not keep."""
+    """Raise ValueError for a task about records that nobody can release: a claim that its noise does not keep."""
     mechanism = only_mechanism(task)
+    if task.trust is Trust.DISTRIBUTED:
+        terms_of_records(task, mechanism)
     if task.trust is not Trust.CENTRAL:
         return
     check_added(task, Bounded.of(mechanism))

@@ -6,7 +6,9 @@ from decimal import Decimal
 
 from protocol.arms import USUAL_HONEST, USUAL_SURVIVORS, Arm
 from protocol.messages import Mechanism, Task
+from protocol.noise.record_terms import asked_of_records
 from protocol.noise.terms import Counted, asked
+from protocol.record_terms import Bounded
 from protocol.strict import StudyError
 
 
@@ -25,13 +27,42 @@ def in_shares(task: Task, mechanism: Mechanism) -> Task:
     Guarantee: the task's (epsilon, delta) where so many rows answer and tell nobody their noise: see
     `protocol.noise.terms:terms_of`. Raises StudyError for a claim that the law cannot keep.
     """
-    honest, least, radius = (mechanism.get(name) for name in ("honest", "least", "radius"))
-    assert honest is not None and least is not None and radius is not None
-    assert task.epsilon is not None and task.delta is not None
-    count, level = task.n if task.rows is None else task.rows.count, (task.epsilon, task.delta)
-    counted = Counted(max(1, math.floor(honest * count)), math.ceil(least * count))
+    radius = mechanism.get("radius")
+    assert radius is not None and task.epsilon is not None and task.delta is not None
+    count, counted = _counted(task, mechanism)
+    level = task.epsilon, task.delta
     try:
         found = asked(task.problem, count, mechanism.name, level, radius, counted, task.map is not None)
     except ValueError as error:
         raise StudyError(f"distributed task at n = {task.n}: {error}") from None
     return replace(task, menu=(found.mechanism,), exponent=found.exponent, modulus=found.modulus)
+
+
+def records_in_shares(task: Task, how: Bounded) -> Task:
+    """The same for a task about records, bounded so, of which its mechanism says all but the noise.
+
+    Guarantee: the task's (epsilon, delta) over all rounds that share it: see
+    `protocol.noise.record_terms:terms_of_records`. Raises StudyError for a claim that the law cannot keep.
+    """
+    (mechanism,) = task.menu
+    if task.epsilon is None or task.delta is None:
+        raise StudyError(f"distributed task at n = {task.n}: expected epsilon and delta")
+    count, counted = _counted(task, mechanism)
+    try:
+        found = asked_of_records(
+            how, task.problem.dimension, count, mechanism.name, (task.epsilon, task.delta), counted
+        )
+    except ValueError as error:
+        raise StudyError(f"distributed task at n = {task.n}: {error}") from None
+    parameters = dict(mechanism.parameters) | dict(found.mechanism.parameters)
+    return replace(
+        task, menu=(Mechanism.of(mechanism.name, **parameters),), exponent=found.exponent, modulus=found.modulus
+    )
+
+
+def _counted(task: Task, mechanism: Mechanism) -> tuple[int, Counted]:
+    """How many rows are asked, and numbers of those that are counted on, of shares of them."""
+    honest, least = mechanism.get("honest"), mechanism.get("least")
+    assert honest is not None and least is not None
+    count = task.n if task.rows is None else task.rows.count
+    return count, Counted(max(1, math.floor(honest * count)), math.ceil(least * count))

@@ -72,7 +72,7 @@ def asked(
     squared = sensitivity_squared(problem, radius, exponent)
     variance = least_variance(law, epsilon, delta, squared, problem.reduced_dimension, rows.honest)
     counted = {"honest": Decimal(rows.honest), "least": Decimal(rows.least)}
-    mechanism = Mechanism.of(law, epsilon=epsilon, delta=delta, variance=_decimal(variance), radius=radius, **counted)
+    mechanism = Mechanism.of(law, epsilon=epsilon, delta=delta, variance=as_decimal(variance), radius=radius, **counted)
     largest = _largest(problem, float(radius), shaped, exponent)
     return Asked(
         mechanism, exponent, least_modulus(n, largest, Fraction(n, rows.honest) * variance, problem.reduced_dimension)
@@ -143,6 +143,6 @@ def _largest(problem: Problem, radius: float, shaped: bool, exponent: int) -> in
     return math.ceil(Fraction(row_bound(problem, radius, shaped)) / Fraction(2) ** exponent)
 
 
-def _decimal(value: Fraction) -> Decimal:
-    """A fraction over 1 or 2, exactly."""
+def as_decimal(value: Fraction) -> Decimal:
+    """A fraction over 1 or 2, as variances are, exactly."""
     return Decimal(value.numerator) / Decimal(value.denominator)

@@ -7,8 +7,11 @@ from protocol.decimals import decimal
 from protocol.numeric import numeric_channel
 from protocol.record_terms import CLIP, L2, LINF, SUMS, Bounded, moves
 from protocol.strict import StudyError
+from protocol.trust import Trust
 from server.algorithms.steps import Room
+from server.mechanisms.composition import exact_noise_multiplier
 from server.mechanisms.rounds import ROUNDS
+from server.task_shares import counted_on
 from server.thresholds import bound_threshold, local_threshold, mse_threshold, paper_threshold
 
 FAILURE = 0.05  # xi, the probability with which a bound may fail
@@ -55,9 +58,15 @@ def local_bound(room: Room, n: int, epsilon: Decimal, **parameters: Decimal) -> 
 
 
 def noise_multiplier(room: Room, rounds: int) -> float:
-    """stddev / sensitivity of each release of the arm's mechanism. Raises StudyError."""
+    """stddev / sensitivity of each release of the arm's mechanism; of noise in shares if all rows add theirs.
+
+    Raises StudyError.
+    """
     assert room.epsilon is not None and room.delta is not None
     try:
+        if room.arm.trust is Trust.DISTRIBUTED:
+            honest = float(counted_on(room.arm)["honest"])
+            return exact_noise_multiplier(room.epsilon, room.delta, rounds) / math.sqrt(honest)
         return ROUNDS[room.arm.mechanism](room.epsilon, room.delta, rounds)
     except (KeyError, ValueError) as error:
         raise StudyError(f"{room.arm.name}: {error}") from None

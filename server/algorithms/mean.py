@@ -16,7 +16,7 @@ from server.aggregators.median_of_means import runs
 from server.algorithms.aggregates import USUAL_STEPS, clips_around, combined, curator_bound, curator_task
 from server.algorithms.bounds import FAILURE, assumed, central_bound, rounded
 from server.algorithms.local import local_task
-from server.algorithms.steps import Floats, Found, Room, Steps, mean_of_rows
+from server.algorithms.steps import SUMMED, Floats, Found, Room, Steps, mean_of_rows
 from server.evidence import Heard
 from server.mechanisms.composition import split
 from server.thresholds import group_threshold, groups_count
@@ -27,8 +27,8 @@ def mean(room: Room) -> Steps:
 
     Where the arm names an `aggregate`, that takes the place of the mean: see `server.algorithms.aggregates`.
 
-    Guarantee: central (epsilon, delta), local epsilon or (epsilon, delta); unit: what a row is, a record or a holder;
-    neighbours: replace it.
+    Guarantee: central and distributed (epsilon, delta), local epsilon or (epsilon, delta); unit: what a row is, a
+    record or a holder; neighbours: replace it.
     Source: Tao, Wu, Cheng, Wang 2022, Algorithm 1; with clipping, the analytic Gaussian mechanism and a threshold that
     minimises the error: derived, see docs/HEAVY_TAILS.md.
     """
@@ -37,8 +37,8 @@ def mean(room: Room) -> Steps:
         return found(-combined(room, heard))
     if clips_around(room):
         return (yield from clipped_mean(room))
-    central = room.arm.trust is Trust.CENTRAL
-    (heard,) = yield [curator_task(room, room.n) if central else local_task(room, room.n)]
+    summed = room.arm.trust in SUMMED
+    (heard,) = yield [curator_task(room, room.n) if summed else local_task(room, room.n)]
     return found(-combined(room, heard))
 
 

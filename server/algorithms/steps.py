@@ -23,8 +23,10 @@ from server.evidence import Heard, Server
 from server.listening import nobody
 from server.outcome import asked_rows
 from server.release_record import ReleaseRequest, in_real_units
+from server.task_shares import counted_on, records_in_shares
 
 Floats = NDArray[np.float64]
+SUMMED = (Trust.CENTRAL, Trust.DISTRIBUTED)  # where a row is a part of a sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +127,8 @@ class Room:
             theta=None if theta is None else np.ascontiguousarray(theta),
             coordinates=only,
         )
+        if trust is Trust.DISTRIBUTED and how is not None:
+            return records_in_shares(task, how)
         if trust is not Trust.CENTRAL or how is None or how.kind == ROWS:
             return task
         return replace(task, exponent=sum_exponent(task, how))
@@ -137,7 +141,9 @@ class Room:
             parameters["delta"] = self.delta
         if how.rounds > 1:
             parameters["rounds"] = Decimal(how.rounds)
-        if self.arm.trust is Trust.CENTRAL:
+        if self.arm.trust is Trust.DISTRIBUTED:
+            parameters |= counted_on(self.arm)
+        if self.arm.trust in SUMMED:
             parameters |= {"l2": Decimal(1)} if how.norm == L2 else {}
             parameters |= {"rows": Decimal(1)} if how.kind == ROWS else {}
         parameters |= {"truncate": Decimal(1)} if how.shape == TRUNCATE else {}
@@ -150,11 +156,15 @@ class Room:
     def means(self, heard: Heard) -> Floats:
         """Mean contributions of those who answered, as the trust model lets them be known: (repetitions, d).
 
-        Noisy in the central model: the committed sum divided by how many are in it. Of randomised or clear values
+        Noisy in the central model: the committed sum divided by how many are in it; in the distributed model the opened
+        one, which has its noise from those who answered. Of randomised or clear values
         otherwise, in one order of addition. Raises RoundFailed where nobody `counts`.
         """
         if not self.counts(heard):
             raise nobody(heard.task, heard.collected)
+        if heard.task.trust is Trust.DISTRIBUTED:
+            assert heard.collected.sums is not None
+            return heard.collected.sums / len(heard.collected.rows)
         if heard.task.trust is Trust.CENTRAL:
             return np.stack([self._mean(heard, index) for index in range(self.cell.repetitions)])
         assert heard.collected.values is not None

