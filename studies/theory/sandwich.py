@@ -146,6 +146,8 @@ def spread(theory: Theory, arm: Arm, n: int, epsilon: Decimal | None, delta: Dec
     reports have the covariance of local ones at their own level, noise in shares that of a curator's with its size.
     Raises numpy.linalg.LinAlgError where features do not span the space.
     """
+    if theory.problem.kind == "records":
+        return None
     if arm.trust is Trust.SHUFFLED:
         if epsilon is None or delta is None:
             return None

@@ -77,6 +77,8 @@ def test_what_no_shuffled_study_can_be_about_has_no_curve() -> None:
     assert predict(drawn, SHUFFLED, 1000, Decimal(1), DELTA) is None
     assert predict(drawn, SHUFFLED, 1000, Decimal(1), None) is None
     assert predict(drawn, share(), 1000, Decimal(1), None) is None
+    records = Theory(Problem(2, "records", False, None, kind="records", model="mean"), np.zeros(2), 7)
+    assert predict(records, Arm(Trust.DISTRIBUTED, "skellam", "mean"), 1000, Decimal(1), DELTA) is None
 
 
 @pytest.mark.parametrize(
