@@ -58,6 +58,8 @@ RECORD_ESTIMATORS: dict[tuple[Trust | None, str], Known] = {
     (Trust.CENTRAL, "algorithm-2-convex"): Known(_STEPS | {"threshold"}, _MODELS),
     (Trust.CENTRAL, "algorithm-2-strong"): Known(_STEPS | {"threshold"}, _MODELS),
     (Trust.DISTRIBUTED, "mean"): Known(_BOUND | _ADDED | _SHARED, _MEAN),
+    (Trust.DISTRIBUTED, "descent"): Known(_BOUND | _ADDED | _SHARED | _DESCENT, _MODELS),
+    (Trust.DISTRIBUTED, "median-of-means"): Known(_BOUND | _ADDED | _SHARED | {"groups"}, _MEAN),
     (Trust.LOCAL, "mean"): Known(_LOCAL | _AGGREGATE | {"choice_share"}, _MEAN),
     (Trust.LOCAL, "recentred-mean"): Known(frozenset({"shape", "coordinates"}) | _RECENTRED, _MEAN),
     (Trust.LOCAL, "descent"): Known(_DESCENT | _LOCAL | _AGGREGATE, _MODELS),

@@ -15,7 +15,7 @@ from server.algorithms.bounds import FAILURE
 from server.algorithms.local import local_task
 from server.algorithms.mean import group_sums, noisy_median, printed_bound
 from server.algorithms.projections import PROJECTIONS
-from server.algorithms.steps import Floats, Found, Room, Steps
+from server.algorithms.steps import SUMMED, Floats, Found, Room, Steps
 from server.algorithms.theory import bounded_by_theory, rounds_of, step_of
 from server.thresholds import groups_count
 
@@ -25,20 +25,20 @@ ON_BOUNDARY = 1 - 1e-9
 def descent(room: Room) -> Steps:
     """w_t = Proj(w_{t-1} - eta (mean bounded gradient at w_{t-1} + ridge w_{t-1})) from w_0 = 0, over T rounds.
 
-    `batches` "all" (the default where holders trust a curator): every row answers in every round, and T releases share
-    the claim; "disjoint" (the default where they don't): each answers in one. `average`: of all iterates ("all"), of
-    the second half ("half") or the last one. Where the arm names an `aggregate`, that takes the place of the mean: see
-    `server.algorithms.aggregates`; centred clipping starts each round at the last one's output.
+    `batches` "all" (the default of sums, by a curator or under masks): every row answers in every round, and T releases
+    share the claim; "disjoint" (the default of randomised reports): each answers in one. `average`: of all iterates
+    ("all"), of the second half ("half") or the last one. Where the arm names an `aggregate`, that takes the place of
+    the mean: see `server.algorithms.aggregates`; centred clipping starts each round at the last one's output.
 
-    Guarantee: central (epsilon, delta) over all rounds, by exact composition or because batches are disjoint; local
-    epsilon, or (epsilon, delta) by exact composition, of every holder over all rounds; unit: what a row is;
-    neighbours: replace it.
+    Guarantee: central or distributed (epsilon, delta) over all rounds, by exact composition or because batches are
+    disjoint (a sum under masks has a session of its own in each round); local epsilon, or (epsilon, delta) by exact
+    composition, of every holder over all rounds; unit: what a row is; neighbours: replace it.
     Source: Tao, Wu, Cheng, Wang 2022, Algorithm 2; clipping, exact composition and averaging: derived, see
     docs/HEAVY_TAILS.md.
     """
     rounds = rounds_of(room)
     room = bounded_by_theory(room, rounds)
-    usual = "all" if room.arm.trust in (Trust.CENTRAL, Trust.CLEAR) else "disjoint"
+    usual = "disjoint" if room.arm.trust is Trust.LOCAL else "all"
     everyone = room.word("batches", usual) == "all"
     cut = [range(room.n)] * rounds if everyone else _batches(room, rounds)
     path, last = Path(room, rounds), room.start
@@ -84,7 +84,7 @@ def _printed(room: Room, batches: list[range], rounds: int, average: str) -> Ste
 def _task(room: Room, theta: Floats, t: int, rows: range, rounds: int, last: Floats) -> Task:
     if room.arm.trust is Trust.CLEAR:
         return room.task(theta=theta, round=t, rows=rows)
-    if room.arm.trust is Trust.CENTRAL:
+    if room.arm.trust in SUMMED:
         task = curator_task(room, len(rows), rounds, theta=theta, round=t, rows=rows)
         return replace(task, centre=np.ascontiguousarray(last)) if clips_around(room) else task
     assert room.epsilon is not None
