@@ -54,13 +54,14 @@ def _noted(total: float, error: float, size: float, value: float) -> tuple[float
 
 
 @compiled
-def add_rows(rows: Array, weights: Array, start: int, sums: Array, errors: Array, sizes: Array) -> None:
+def add_rows(rows: Array, weights: Array, start: int, sums: Array, errors: Array, sizes: Array, largest: float) -> int:
     """sums + errors = sum_i weights_i rows_i but for what is `sizes` at most, but for rounding in these.
 
-    Of columns start, start + 1, ..., as many as there are sums; weighted values are rounded one by one.
+    Of columns start, start + 1, ..., as many as there are sums; weighted values are rounded one by one. Returns how
+    often values, or one of four, were not within [-largest, largest], NaN among them.
     """
     wide()
-    whole = rows.shape[0] // 4 * 4
+    whole, beyond = rows.shape[0] // 4 * 4, 0
     for first in range(0, sums.size, COLUMNS):
         last = min(first + COLUMNS, sums.size)
         total, error, size = sums[first:last], errors[first:last], sizes[first:last]
@@ -73,10 +74,14 @@ def add_rows(rows: Array, weights: Array, start: int, sums: Array, errors: Array
                 held = _noted(held[0], held[1], held[2], b[j] * v)
                 held = _noted(held[0], held[1], held[2], c[j] * w)
                 total[j], error[j], size[j] = _noted(held[0], held[1], held[2], d[j] * x)
+                upper, lower = (abs(a[j]) <= largest) & (abs(b[j]) <= largest), abs(c[j]) <= largest
+                beyond += not upper & lower & (abs(d[j]) <= largest)
         for i in range(whole, rows.shape[0]):
             a, u = rows[i, start + first : start + last], weights[i]
             for j in range(last - first):
                 total[j], error[j], size[j] = _noted(total[j], error[j], size[j], a[j] * u)
+                beyond += not abs(a[j]) <= largest
+    return beyond
 
 
 @compiled

@@ -53,10 +53,9 @@ def median_of_groups(rows: Array, groups: list[range]) -> Array:
     def medians(first: int, last: int) -> Array:
         parts, width = np.zeros((3, len(groups), last - first)), last - first
         for place, group in enumerate(groups):
-            own = held[group.start : group.stop]
-            if first_beyond(own, first, last, LARGEST) >= 0:
+            sums, errors, sizes = parts[:, place]
+            if add_rows(held[group.start : group.stop], ones, first, sums, errors, sizes, LARGEST) > 0:
                 check_reports(rows)
-            add_rows(own, ones, first, parts[0, place], parts[1, place], parts[2, place])
 
         def terms(j: int) -> list[float]:
             group = groups[j // width]
@@ -72,12 +71,17 @@ def median_of_groups(rows: Array, groups: list[range]) -> Array:
 
 
 def middle_mean(rows: Array, trim: int) -> Array:
-    """The mean of each coordinate's values without its `trim` least and `trim` largest, of 2 trim < n; shape (d,)."""
+    """The mean of each coordinate's values without its `trim` least and `trim` largest, of 2 trim < n; shape (d,).
+
+    Values are looked at on the way: raises what `check_reports` does.
+    """
     count, end = len(rows), len(rows) - trim
 
     def means(columns: Array) -> Array:
         parts = np.zeros((3, len(columns)))
-        columns[:, :count].sort(axis=1)
+        if trim > 0:  # to part twice is less than to sort, and sums have no order
+            columns[:, :count].partition(end, axis=1)
+            columns[:, :end].partition(trim, axis=1)
         add_along(columns, trim, end, *parts)
         sums = _rounded(parts, lambda j: columns[j, trim:end].tolist())
         return np.asarray(sums / (end - trim) + 0.0)
@@ -86,7 +90,10 @@ def middle_mean(rows: Array, trim: int) -> Array:
 
 
 def median_rows(rows: Array) -> Array:
-    """The median of each coordinate, of an even number the mean of the middle two; shape (d,)."""
+    """The median of each coordinate, of an even number the mean of the middle two; shape (d,).
+
+    Values are looked at on the way: raises what `check_reports` does.
+    """
     return _by_taken(np.ascontiguousarray(rows), lambda columns: _median(columns[:, : len(rows)]))
 
 
@@ -126,6 +133,8 @@ def _by_taken(rows: Array, found: Callable[[Array], Array]) -> Array:
         for start in range(first, last, size):
             columns = room[: last - start]
             take_columns(rows, start, columns)
+            if first_beyond(columns, 0, len(rows), LARGEST) >= 0:
+                check_reports(rows)
             values[start - first : start - first + size] = found(columns)
         return values
 
@@ -142,7 +151,7 @@ def _median(columns: Array) -> Array:
 
 def _weighted(rows: Array, weights: Array, first: int, last: int) -> Array:
     parts = np.zeros((3, last - first))
-    add_rows(rows, weights, first, *parts)
+    add_rows(rows, weights, first, parts[0], parts[1], parts[2], LARGEST)  # all are within it already
     return _rounded(parts, lambda j: (rows[:, first + j] * weights).tolist())
 
 

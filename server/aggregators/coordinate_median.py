@@ -1,7 +1,7 @@
 """The median of each coordinate: half of the reports may be anything, but one report can move it by the whole range."""
 
 from server.aggregators.arithmetic import median_rows
-from server.aggregators.base import Array, Options, Sensitivity, by_coordinate, check_reports, check_setting, minority
+from server.aggregators.base import Array, Options, Sensitivity, by_coordinate, check_setting, check_shape, minority
 
 
 def coordinate_median(reports: Array, options: Options) -> Array:
@@ -10,7 +10,7 @@ def coordinate_median(reports: Array, options: Options) -> Array:
     Raises ValueError for reports that are not finite float64 of shape (n, d).
     Source: Yin, Chen, Ramchandran, Bartlett 2018, Definition 1.
     """
-    check_reports(reports)
+    check_shape(reports)
     return median_rows(reports)
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from server.aggregators.arithmetic import distances, median_rows, weighted_sums
-from server.aggregators.base import Array, Options, check_reports, minority
+from server.aggregators.base import Array, Options, check_shape, minority
 
 _MOST_STEPS = 1000
 _TOLERANCE = 1e-10  # of the median distance: where steps end
@@ -20,7 +20,7 @@ def geometric_median(reports: Array, options: Options) -> Array:
     Raises ValueError for reports that are not finite float64 of shape (n, d).
     Source: Weiszfeld 1937; Pillutla, Kakade, Harchaoui 2022, Algorithm 1, for the smoothing.
     """
-    check_reports(reports)
+    check_shape(reports)
     point = median_rows(reports)
     scale = float(np.median(distances(reports, point)))
     if scale == 0.0:

@@ -1,7 +1,7 @@
 """The trimmed mean: what is left of each coordinate without its t smallest and t largest values."""
 
 from server.aggregators.arithmetic import middle_mean
-from server.aggregators.base import Array, Options, Sensitivity, by_coordinate, check_reports, check_setting
+from server.aggregators.base import Array, Options, Sensitivity, by_coordinate, check_setting, check_shape
 
 
 def trimmed_mean(reports: Array, options: Options) -> Array:
@@ -10,7 +10,7 @@ def trimmed_mean(reports: Array, options: Options) -> Array:
     Raises ValueError for reports that are not finite float64 of shape (n, d), and for 2t >= n.
     Source: Yin, Chen, Ramchandran, Bartlett 2018, Definition 2.
     """
-    check_reports(reports)
+    check_shape(reports)
     _kept(len(reports), options)
     return middle_mean(reports, options.trim)
 

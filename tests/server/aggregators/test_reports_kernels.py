@@ -1,5 +1,6 @@
 """Compiled loops over reports against plain numpy and `math.fsum`: the same bits, whatever the reports."""
 
+import itertools
 import math
 
 import numpy as np
@@ -77,6 +78,18 @@ def test_medians_are_the_middle_of_all(kind: str, count: int, dimension: int) ->
             [[total / len(group) for total in summed(rows[group.start : group.stop])] for group in cut], axis=0
         )
         assert median_of_groups(rows, cut).tolist() == ((means[(groups - 1) // 2] + means[groups // 2]) / 2).tolist()
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2 * LARGEST, -2 * LARGEST])
+def test_whoever_looks_on_the_way_sees_every_place(value: float) -> None:
+    """Of rows that are added up four by four, and of those that are left."""
+    looking = (median_rows, lambda held: middle_mean(held, 2), lambda held: median_of_groups(held, [range(len(held))]))
+    for count, row, column in itertools.product((7, 8), range(8), (0, 3, 8)):
+        rows = reports("normal", count, 9)
+        rows[row % count, column] = value
+        for function in looking:
+            with pytest.raises(ValueError, match=f"in row {row % count}:"):
+                function(rows)
 
 
 @pytest.mark.parametrize(("count", "dimension"), [(1, 3), (16, 8), (37, 21), (300, 700)])
