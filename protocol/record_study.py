@@ -23,6 +23,10 @@ from protocol.strict import StudyError
 from protocol.trust import SIGHT, Trust
 
 CLAIMING = (Trust.LOCAL, Trust.CENTRAL, Trust.DISTRIBUTED)
+NOT_SHUFFLED = (
+    "expected local, distributed or central for records: labels are shuffled among those who answered one question; "
+    "records have no questions (docs/BETWEEN.md, 2)"
+)
 Read = Callable[[OptionRule, Any, str], Option]
 
 
@@ -31,6 +35,8 @@ def record_arm(content: Any, place: str, problem: Problem, read: Read) -> Arm:
     top = strict.table(content, place, {"trust", "mechanism", "estimator", *RECORD_OPTIONS}, ("trust", "estimator"))
     name = strict.text(top["trust"], f"[{place}] trust", [*(trust.label for trust in SIGHT), "none"])
     trust = None if name == "none" else Trust.parse(name)
+    if trust is Trust.SHUFFLED:
+        raise StudyError(f"[{place}] trust: {NOT_SHUFFLED}")
     known = {
         name: known
         for (where, name), known in RECORD_ESTIMATORS.items()

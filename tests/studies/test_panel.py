@@ -101,6 +101,18 @@ def test_records_have_no_questions() -> None:
         loaded({"kind": "records", "dimension": 3, "questions": 4, "theta": [1.0, 0.0, 0.0]})
 
 
+def test_records_are_not_shuffled_and_the_reason_is_said() -> None:
+    content = {
+        "study": {"name": "records", "seed": 5, "repetitions": 2},
+        "problem": {"kind": "records", "model": "mean", "dimension": 1},
+        "records": {"features": "pareto(1.6)", "tail": 0.5, "moment": 16},
+        "grid": {"n": [40], "epsilon": [1], "delta": [1e-5]},
+        "arm": [{"trust": "shuffled", "estimator": "mean"}],
+    }
+    with pytest.raises(StudyError, match="records have no questions"):
+        build(content, Path())
+
+
 def test_features_of_every_row_are_refused_with_the_reason() -> None:
     with pytest.raises(StudyError, match="say whose a report"):
         loaded({key: value for key, value in PAIRS.items() if key != "questions"})
