@@ -13,6 +13,8 @@ DEVIATIONS = 16  # standard deviations, and `LEAST_REACH` more, that tables of p
 LEAST_REACH = 64
 SMALLEST_VARIANCE, LARGEST_VARIANCE = 1, 1 << 29  # of a total, in grid units: beyond, tables take seconds
 
+_HUGE = 10**300  # what is more is no number of a message
+
 
 @dataclass(frozen=True)
 class Law:
@@ -42,7 +44,7 @@ def check_variance(variance: float | Fraction) -> None:
     if not SMALLEST_VARIANCE <= variance <= LARGEST_VARIANCE:
         raise ValueError(
             f"expected a variance in {SMALLEST_VARIANCE}..2^{LARGEST_VARIANCE.bit_length() - 1} grid units squared, "
-            f"got {float(variance):.6g}: use a {'coarser' if variance > 1 else 'finer'} grid"
+            f"got {float(min(variance, _HUGE)):.6g}: use a {'coarser' if variance > 1 else 'finer'} grid"
         )
 
 

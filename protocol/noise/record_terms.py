@@ -2,7 +2,7 @@
 
 A contribution is bounded as a curator's tasks bound it, and rounded to the grid at random, up or down: without a bias,
 which n rows truncated towards zero would add up to n / 2 units. Its bound holds afterwards in whole numbers, whatever
-the coins: each coordinate is within it, and a row whose length is beyond it is truncated instead.
+the coins: see `client.rounding:rounded`.
 """
 
 import math
@@ -22,7 +22,7 @@ from protocol.trust import Trust
 
 UNITS = (Unit.RECORD, Unit.HOLDER)
 EXPONENTS = range(-900, 901)
-TRUNCATED = 2.0**-10  # of rows as long as the bound, that are truncated since rounding made them too long, at most
+LARGEST = Decimal(10) ** 300  # of a parameter
 _NEEDED = {"delta", "epsilon", "honest", "least", "threshold", "variance"}
 _KNOWN = _NEEDED | {"l2", "rounds", "truncate"}
 
@@ -48,8 +48,8 @@ def asked_of_records(
 ) -> Asked:
     """What a task asks at (epsilon, delta), which `how.rounds` sums of n rows share; its mechanism has no bounds yet.
 
-    The noise of a whole sum is 2^`FINE` grid units or more; it is what a Gaussian one of the same claim has, within
-    what `least_variance` and the rounding of lengths add.
+    The noise of a whole sum is 2^`FINE` grid units or more, and that of a curator's Gaussian mechanism within what
+    `least_variance` adds.
 
     Guarantee: `protocol.noise.accounting:keeps` for all rounds together.
     Raises ValueError for a claim that the law cannot keep, and for numbers out of range.
@@ -62,7 +62,7 @@ def asked_of_records(
     if not (math.isfinite(noise) and noise > 0):
         raise ValueError(f"expected a threshold > 0 of moderate size, got {how.threshold}")
     power = math.frexp(noise)[1] - 1 - FINE
-    largest, _, squared = _bounds(how, power, dimension)
+    largest, _, squared = bounds(how, power, dimension)
     together = how.rounds * squared, how.rounds * dimension
     variance = least_variance(law, epsilon, delta, *together, rows.honest)
     counted = {"honest": Decimal(rows.honest), "least": Decimal(rows.least)}
@@ -88,7 +88,7 @@ def terms_of_records(task: Task, mechanism: Mechanism) -> RecordTerms:
     if task.round >= how.rounds > 1:
         raise ValueError(f"expected a round below {how.rounds}, whose claim covers that many")
     assert task.exponent is not None and task.epsilon is not None and task.delta is not None
-    largest, longest, squared = _bounds(how, task.exponent, dimension)
+    largest, longest, squared = bounds(how, task.exponent, dimension)
     if task.n * largest > MOST_MODULUS // 2:
         raise ValueError(
             f"expected sums within 2^52 grid units, got up to {task.n} rows of {largest}: coarsen the grid"
@@ -110,9 +110,9 @@ def _check(task: Task, mechanism: Mechanism) -> None:
         raise ValueError(f"expected noise in shares out of {DISTRIBUTED} for records, got {mechanism.name[:40]!r}")
     values = dict(mechanism.parameters)
     if not _NEEDED <= set(values) <= _KNOWN or (values["epsilon"], values["delta"]) != (task.epsilon, task.delta):
-        raise ValueError(f"expected {sorted(_NEEDED)} out of {sorted(_KNOWN)}, at the task's level, got {list(values)}")
-    if not all(value.is_finite() for value in values.values()) or task.epsilon is None or task.delta is None:
-        raise ValueError("expected parameters that are finite numbers, and a claim")
+        raise ValueError(f"expected {sorted(_NEEDED)}, of {sorted(_KNOWN)}, at the task's level, got {sorted(values)}")
+    if not all(value.is_finite() and value < LARGEST for value in values.values()) or not (task.epsilon and task.delta):
+        raise ValueError("expected parameters of moderate size, and a claim")
     if task.unit not in UNITS:
         raise ValueError(
             "expected rows that are replaced: how many rows each member has is in a session's roster, for all to see, "
@@ -124,20 +124,14 @@ def _check(task: Task, mechanism: Mechanism) -> None:
         raise ValueError(f"expected the exponent of a grid in -900..900, got {task.exponent}")
 
 
-def _bounds(how: Bounded, power: int, dimension: int) -> tuple[int, int | None, int]:
+def bounds(how: Bounded, power: int, dimension: int) -> tuple[int, int | None, int]:
     """The most of a coordinate, of a squared length, and how far a row moves a sum, squared: all in grid units.
 
-    Coordinates are rounded within floor(B / unit): nothing grows. A length c may grow to the root of
-    c^2 + d/4 + sqrt(2 log(1/beta)) (c + sqrt(d)/2), beyond which a rounded row is with a chance below beta only.
+    Numbers are rounded within these, so that nothing grows: a sum moves no farther than a curator's.
     Raises ValueError where the grid has no number but 0 within the bound.
-    Source: Kairouz, Liu, Steinke 2021, Theorem 1 (with truncation in the place of another draw).
     """
     units = Fraction(how.threshold) / Fraction(2) ** power
     if how.kind != SUMS or how.counted or units < 1:
         raise ValueError(f"expected plain sums on a grid finer than the threshold {how.threshold}, got 2^{power}")
-    if how.norm != L2:
-        return math.floor(units), None, squared_sensitivity(how, power, dimension)
-    length, root = float(units), math.sqrt(dimension)
-    likely = length**2 + dimension / 4 + math.sqrt(-2 * math.log(TRUNCATED)) * (length + root / 2)
-    longest = max(math.floor(units**2), math.floor(min(likely, (length + root) ** 2)))
-    return math.isqrt(longest), longest, 4 * longest
+    longest = math.floor(units**2) if how.norm == L2 else None
+    return math.floor(units), longest, squared_sensitivity(how, power, dimension)

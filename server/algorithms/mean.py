@@ -94,8 +94,10 @@ def median_of_means(room: Room) -> Steps:
     A row is in one group, so all releases together cost what one does, and the median is free. The noise of the result
     is 1.25 sqrt(m) / m of what Algorithm 3 adds. `groups` is 2f + 2 where f holders lie, an even number. In clear there
     is no noise. Groups of which nobody answered are left out, but where that is what a claim hides: 0 and noise then.
+    Without a curator each group's sum is opened in a session of its own, with noise in shares for its rows.
 
-    Guarantee: (epsilon, delta) by parallel composition; unit and neighbours as `mean`.
+    Guarantee: (epsilon, delta) by parallel composition; unit and neighbours as `mean`. Without a curator each group has
+    its own honest rows.
     Source: derived, see docs/HEAVY_TAILS.md.
     """
     count = room.whole("groups", groups_count(room.dimension, FAILURE, room.n))
