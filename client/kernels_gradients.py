@@ -19,6 +19,7 @@ compiled, wide = compiler(numba.njit), widening(numba.extending.intrinsic, numba
 turn, fetch = turner(numba, ir), fetcher(numba, ir)
 
 TILE = 64  # rows: it and the next one fit in a first-level cache
+MOST = 2.0**53  # units of a sum
 
 
 @compiled
@@ -43,24 +44,52 @@ def _products(tile: Floats, point: Floats, found: Floats) -> None:
     wide()
     for i in range(TILE):
         found[i] = 0.0
-    for j in range(len(tile)):
-        column, factor = tile[j], point[j]
+    for j in range(tile.shape[0]):
+        factor = point[j]
         for i in range(TILE):
-            found[i] += column[i] * factor
+            found[i] += tile[j, i] * factor
 
 
 @compiled
-def _bounded_sum(column: Floats, factors: Floats, centre: float, bound: float, beyond: float, scale: float) -> np.int64:
-    """The sum over a tile of factor_i column_i - centre, bounded and truncated."""
+def _fetch_part(rows: Floats, first: int, part: int) -> None:
+    """Have a part of the tile at `first` brought near, one of as many as it has columns: more at once would queue."""
+    for number in range(part * TILE, (part + 1) * TILE, SIDE):
+        fetch(rows, first, number)
+
+
+@compiled
+def _add_clipped(
+    tile: Floats, factors: Floats, centre: Floats, bound: float, scale: float, held: Floats, rows: Floats, after: int
+) -> None:
+    """held_ji += factor_i tile_ji - centre_j, moved to the bound where it is beyond, truncated; NaN counts as 0.
+
+    The tile at `after` is fetched meanwhile.
+    """
     wide()
-    total = np.int64(0)
-    for i in range(TILE):
-        value = factors[i] * column[i] - centre
-        value = value if value == value else 0.0  # NaN counts as 0
-        value = beyond if value > bound else value
-        value = -beyond if value < -bound else value
-        total += np.int64(value * scale)
-    return total
+    for j in range(tile.shape[0]):  # no slices: each would cost as much as a vector of numbers, for its references
+        away = centre[j]
+        _fetch_part(rows, after, j)
+        for i in range(TILE):
+            value = factors[i] * tile[j, i] - away
+            value = value if value == value else 0.0
+            value = value if value < bound else bound
+            value = value if value > -bound else -bound
+            held[j, i] += np.trunc(value * scale)
+
+
+@compiled
+def _add_inner(
+    tile: Floats, factors: Floats, centre: Floats, bound: float, scale: float, held: Floats, rows: Floats, after: int
+) -> None:
+    """The same of what is within the bound; the rest counts as 0, NaN too."""
+    wide()
+    for j in range(tile.shape[0]):
+        away = centre[j]
+        _fetch_part(rows, after, j)
+        for i in range(TILE):
+            value = factors[i] * tile[j, i] - away
+            value = value if abs(value) <= bound else 0.0
+            held[j, i] += np.trunc(value * scale)
 
 
 @compiled
@@ -88,12 +117,15 @@ def add_gradients(
     """total_j += sum_i factor_i rows_ij - centre_j, each within the bound, truncated to whole units of 1 / scale.
 
     factor_i = rows_i . point - numbers_i, or numbers_i where the point is empty; of whole tiles. What is beyond the
-    bound is moved to it if it `clips`, else to 0. Raises ValueError for a tile in part.
+    bound is moved to it if it `clips`, else to 0. Sums are of doubles, exact below 2^53 units: then no processor has to
+    make whole numbers one by one. Raises ValueError for a tile in part, and for so many rows that a sum may be larger.
     """
     wide()
     if rows.shape[0] % TILE > 0:
         raise ValueError("expected rows in whole tiles")
-    tile, factors, beyond = np.empty((total.size, TILE)), np.empty(TILE), bound if clips else 0.0
+    if not rows.shape[0] // TILE * (bound * scale) <= MOST:
+        raise ValueError("expected sums of less than 2^53 units")
+    tile, factors, held = np.empty((total.size, TILE)), np.empty(TILE), np.zeros((total.size, TILE))
     for first in range(0, rows.shape[0], TILE):
         _columns(rows, first, tile)
         if point.size > 0:
@@ -103,7 +135,10 @@ def add_gradients(
         else:
             for i in range(TILE):
                 factors[i] = numbers[first + i]
-        for j in range(total.size):
-            for number in range(j * TILE, (j + 1) * TILE, SIDE):  # of the tile's, all in all
-                fetch(rows, first + TILE, number)
-            total[j] += _bounded_sum(tile[j], factors, centre[j], bound, beyond, scale)
+        if clips:
+            _add_clipped(tile, factors, centre, bound, scale, held, rows, first + TILE)
+        else:
+            _add_inner(tile, factors, centre, bound, scale, held, rows, first + TILE)
+    for j in range(total.size):
+        for i in range(TILE):
+            total[j] += np.int64(held[j, i])

@@ -97,9 +97,14 @@ def test_tiles_of_rows_of_any_width(width: int) -> None:
         z += column * factor
     kernels_gradients.all_products(x, point, found)
     assert found.tobytes() == z.tobytes()
-    kernels_gradients.add_gradients(x, y, point, 0.1 * point, 1.5, True, 2.0**30, total)
-    values = np.clip((z - y)[:, None] * x - 0.1 * point, -1.5, 1.5)
-    assert (total == (values * 2.0**30).astype(np.int64).sum(axis=0)).all()
+    values = (z - y)[:, None] * x - 0.1 * point
+    for clips, bounded in ((True, np.clip(values, -1.5, 1.5)), (False, np.where(abs(values) > 1.5, 0.0, values))):
+        total[:] = 0
+        kernels_gradients.add_gradients(x, y, point, 0.1 * point, 1.5, clips, 2.0**30, total)
+        assert (total == (bounded * 2.0**30).astype(np.int64).sum(axis=0)).all()
+    for clips in (True, False):  # five tiles of such values could be more than doubles hold exactly
+        with pytest.raises(ValueError, match="less than 2\\^53 units"):
+            kernels_gradients.add_gradients(x, y, point, point, 1.5, clips, 2.0**51, total)
     for rows in (many - 1, many - kernels_gradients.TILE // 2):
         with pytest.raises(ValueError, match="whole tiles"):
             kernels_gradients.all_products(x[:rows], point, found[:rows])
