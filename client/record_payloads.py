@@ -20,6 +20,7 @@ from client.statistics import contributions
 from client.vector_randomizer import randomize_vectors
 from protocol.messages import Kind, Payload, Task
 from protocol.noise.record_terms import terms_of_records
+from protocol.noise.rotation import rotated, signs_of
 from protocol.record_terms import LARGEST, ROWS
 from protocol.trust import Trust
 
@@ -72,14 +73,17 @@ class AskedRecords:
         sums = np.empty((task.repetitions, terms.shares.dimension))
         for index, repetition in enumerate(self._block):
             records, point, centre = self._records(repetition)
+            turned = signs_of(task, repetition) if terms.how.rotate else None
 
             def values(
                 rows: NDArray[np.int64],
                 places: slice,
                 of: tuple[Records, Floats, Floats | None] = (records, point, centre),
+                turned: Floats | None = turned,
             ) -> Floats:
                 found = gradients(task.problem.model, of[0].part(places.start, places.stop), *of[1:])
-                return contributions(task, terms.how, found, rows)
+                within = contributions(task, terms.how, found, rows)
+                return within if turned is None else rotated(within, turned)
 
             sums[index] = rounded_sum(values, terms, self.rows, self.draws(repetition))
         return Payload(Kind.RESIDUES, residues(task, mechanism, self.rows, sums, self.draws))

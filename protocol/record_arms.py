@@ -36,7 +36,7 @@ _MODELS = frozenset({"mean", "linear", "logistic"})
 _MEAN = frozenset({"mean"})
 _BOUND = frozenset({"threshold", "shape", "norm"})
 _ADDED = frozenset({"neighbours"})
-_SHARED = frozenset({"honest", "survivors"})  # of noise in shares
+_SHARED = frozenset({"honest", "rotate", "survivors"})  # of noise in shares
 _FOLLOWED = _BOUND | {"first", "quantile", "rate"}
 _CHOSEN = frozenset({"choice_share", "choice_failure", "choice_weight"})
 _RECENTRED = frozenset({"recentre", "recentred_moment"})
@@ -98,6 +98,7 @@ RECORD_OPTIONS: dict[str, OptionRule] = {
     "recentre": OptionRule(frozenset({"always", "many"}), number=False),
     "recentred_moment": OptionRule(),
     "ridge": OptionRule(),
+    "rotate": OptionRule(frozenset({"hadamard", "none"}), number=False),
     "rounds": OptionRule(frozenset({"theory"})),
     "shape": OptionRule(frozenset({"clip", "truncate"}), number=False),
     "smoothness": OptionRule(),

@@ -67,6 +67,8 @@ def shares_conflict(trust: Trust | None, options: Mapping[str, Option]) -> str |
             "expected neighbours = 'replace' without a curator: how many rows each member has is in a session's "
             "roster, for all to see"
         )
+    if options.get("rotate", "none") != "none" and options.get("norm") != "l2":
+        return "expected norm = 'l2' beside rotate: only a bound of lengths is kept where coordinates turn"
     survivors, honest = options.get("survivors", USUAL_SURVIVORS), options.get("honest")
     if not (isinstance(survivors, Decimal) and 0 < survivors <= 1):
         return f"expected survivors, a share of the rows that are asked, above 0 and at most 1, got {survivors}"

@@ -42,7 +42,8 @@ class Bounded:
 
     `shape` "clip" moves a value that is beyond to the threshold, "truncate" sets it to 0. `kind` says what leaves:
     exact "sums", or "rows" of values. `rounds`: releases that share the task's claim. Where `counted` is not 0, a sum
-    has one coordinate more, to which a contribution that is beyond adds `counted`, at most the threshold.
+    has one coordinate more, to which a contribution that is beyond adds `counted`, at most the threshold. `rotate`: it
+    is turned before it is rounded, as `protocol.noise.rotation` says; only a bound of lengths turns with it.
     """
 
     threshold: float
@@ -51,6 +52,7 @@ class Bounded:
     kind: str = SUMS
     rounds: int = 1
     counted: float = 0.0
+    rotate: bool = False
 
     @classmethod
     def of(cls, mechanism: Mechanism, norm: str | None = None) -> "Bounded":
@@ -64,12 +66,14 @@ class Bounded:
             raise ValueError(f"expected a threshold > 0 of {mechanism.name}, got {threshold}")
         if rounds is not None and (rounds != int(rounds) or not 2 <= rounds <= MOST_ROUNDS):  # one is spelled as none
             raise ValueError(f"expected a whole number of rounds in 2..{MOST_ROUNDS}, or none, got {rounds}")
-        for flag in FLAGS:
+        for flag in (*FLAGS, "rotate"):
             if given.get(flag, Decimal(1)) != 1:
                 raise ValueError(f"expected {flag} = 1 or none, got {given[flag]}")
         counted = given.get("counted", Decimal(0))
         if counted and not ("rows" not in given and 0 < counted <= threshold):
             raise ValueError(f"expected 0 < counted <= threshold, of sums, got {counted}")
+        if "rotate" in given and "l2" not in given:
+            raise ValueError("expected rotate beside l2: bounds of coordinates do not turn")
         return cls(
             threshold=down(threshold),
             norm=norm or (L2 if "l2" in given else LINF),
@@ -77,6 +81,7 @@ class Bounded:
             kind=ROWS if "rows" in given else SUMS,
             rounds=1 if rounds is None else int(rounds),
             counted=down(counted),
+            rotate="rotate" in given,
         )
 
 

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.messages import Kind, Report, Task
-from protocol.record_terms import width
+from protocol.noise.record_terms import sum_width
 from protocol.secure.masks import bits_of
 
 
 def residue_width(task: Task) -> int:
     """How many residues a repetition has: a sum over rows, or over records."""
-    return width(task) if task.problem.kind == "records" else task.problem.reduced_dimension
+    return sum_width(task) if task.problem.kind == "records" else task.problem.reduced_dimension
 
 
 def check_residues(task: Task, report: Report) -> None:

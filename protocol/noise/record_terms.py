@@ -2,7 +2,8 @@
 
 A contribution is bounded as a curator's tasks bound it, and rounded to the grid at random, up or down: without a bias,
 which n rows truncated towards zero would add up to n / 2 units. Its bound holds afterwards in whole numbers, whatever
-the coins: see `client.rounding:rounded`.
+the coins: see `client.rounding:rounded`. Where the mechanism says `rotate` it is turned before, by a public rotation:
+that leaves its length, and makes its coordinates small.
 """
 
 import math
@@ -14,6 +15,7 @@ from protocol.arms import DISTRIBUTED
 from protocol.gaussian import analytic_noise_multiplier
 from protocol.messages import Mechanism, Task
 from protocol.noise.accounting import Shares, keeps, least_variance
+from protocol.noise.rotation import coordinate_bound, padded
 from protocol.noise.terms import FINE, Asked, Counted, as_decimal, least_modulus
 from protocol.privacy import Unit
 from protocol.record_terms import L2, SUMS, Bounded, squared_sensitivity
@@ -24,7 +26,7 @@ UNITS = (Unit.RECORD, Unit.HOLDER)
 EXPONENTS = range(-900, 901)
 LARGEST = Decimal(10) ** 300  # of a parameter
 _NEEDED = {"delta", "epsilon", "honest", "least", "threshold", "variance"}
-_KNOWN = _NEEDED | {"l2", "rounds", "truncate"}
+_KNOWN = _NEEDED | {"l2", "rotate", "rounds", "truncate"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ class RecordTerms:
     modulus: int
 
 
+def sum_width(task: Task) -> int:
+    """How many numbers a sum of records has: the problem's, or as many as a rotation makes of them."""
+    return padded(task.problem.dimension) if task.menu[0].get("rotate") else task.problem.dimension
+
+
 def asked_of_records(
     how: Bounded, dimension: int, n: int, law: str, level: tuple[Decimal, Decimal], rows: Counted
 ) -> Asked:
@@ -50,6 +57,9 @@ def asked_of_records(
 
     The noise of a whole sum is 2^`FINE` grid units or more, and that of a curator's Gaussian mechanism within what
     `least_variance` adds.
+
+    A sum of rotated rows is within `rotated_sum` in each coordinate but with a chance of 2^-40 over the signs: then it
+    may wrap, and is wrong, as where noise is too large.
 
     Guarantee: `protocol.noise.accounting:keeps` for all rounds together.
     Raises ValueError for a claim that the law cannot keep, and for numbers out of range.
@@ -62,12 +72,23 @@ def asked_of_records(
     if not (math.isfinite(noise) and noise > 0):
         raise ValueError(f"expected a threshold > 0 of moderate size, got {how.threshold}")
     power = math.frexp(noise)[1] - 1 - FINE
-    largest, _, squared = bounds(how, power, dimension)
-    together = how.rounds * squared, how.rounds * dimension
+    width = padded(dimension) if how.rotate else dimension
+    largest, _, squared = bounds(how, power, width)
+    together = how.rounds * squared, how.rounds * width
     variance = least_variance(law, epsilon, delta, *together, rows.honest)
     counted = {"honest": Decimal(rows.honest), "least": Decimal(rows.least)}
     mechanism = Mechanism.of(law, epsilon=epsilon, delta=delta, variance=as_decimal(variance), **counted)
-    return Asked(mechanism, power, least_modulus(n, largest, Fraction(n, rows.honest) * variance, dimension))
+    most = rotated_sum(how, power, dimension, n, largest) if how.rotate else n * largest
+    return Asked(mechanism, power, least_modulus(1, most, Fraction(n, rows.honest) * variance, width))
+
+
+def rotated_sum(how: Bounded, power: int, dimension: int, n: int, largest: int) -> int:
+    """What a coordinate of a sum of n rotated rows has at most, in grid units, but with a chance of 2^-40 over signs.
+
+    The sum is as long as n bounds; each row's rounding adds less than one unit. Never above n `largest`.
+    """
+    length = n * float(Fraction(how.threshold) / Fraction(2) ** power)
+    return min(n * largest, math.ceil(coordinate_bound(length, dimension)) + n)
 
 
 def terms_of_records(task: Task, mechanism: Mechanism) -> RecordTerms:
@@ -84,19 +105,19 @@ def terms_of_records(task: Task, mechanism: Mechanism) -> RecordTerms:
     Source: Dong, Roth, Su 2022, Corollary 3.3 (rounds); derived, see docs/PRIVACY.md.
     """
     _check(task, mechanism)
-    how, honest, dimension = Bounded.of(mechanism), honest_rows(task, mechanism), task.problem.dimension
+    how, honest, width = Bounded.of(mechanism), honest_rows(task, mechanism), sum_width(task)
     if task.round >= how.rounds > 1:
         raise ValueError(f"expected a round below {how.rounds}, whose claim covers that many")
     assert task.exponent is not None and task.epsilon is not None and task.delta is not None
-    largest, longest, squared = bounds(how, task.exponent, dimension)
+    largest, longest, squared = bounds(how, task.exponent, width)
     if task.n * largest > MOST_MODULUS // 2:
         raise ValueError(
             f"expected sums within 2^52 grid units, got up to {task.n} rows of {largest}: coarsen the grid"
         )
     variance = mechanism.get("variance")
     assert variance is not None
-    shares = Shares(mechanism.name, Fraction(variance), honest, dimension)
-    together = Shares(shares.law, shares.variance, honest, how.rounds * dimension)
+    shares = Shares(mechanism.name, Fraction(variance), honest, width)
+    together = Shares(shares.law, shares.variance, honest, how.rounds * width)
     if not keeps(together, task.epsilon, task.delta, how.rounds * squared):
         raise ValueError(
             f"expected a variance that keeps ({task.epsilon}, {task.delta}) over {how.rounds} rounds at a sensitivity "

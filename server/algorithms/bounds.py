@@ -24,7 +24,7 @@ def central_bound(
     """How contributions of n rows are bounded in each of `rounds` releases that share the claim.
 
     Where the arm gives no number, `rule` or the one it names gives a threshold a coordinate; in length it is sqrt(d)
-    times that. `shape` and `norm` are the arm's; by default values are clipped, each coordinate of its own.
+    times that. `shape`, `norm` and `rotate` are the arm's; by default values are clipped, each coordinate of its own.
     """
     shape, norm = room.word("shape", CLIP), norm or room.word("norm", LINF)
     factor = math.sqrt(room.dimension) if norm == L2 else 1.0
@@ -41,7 +41,7 @@ def central_bound(
         else:
             threshold = mse_threshold(moment, tail, n, per_unit, shape)
         threshold *= factor
-    return Bounded(rounded(threshold), norm, shape, kind, rounds)
+    return Bounded(rounded(threshold), norm, shape, kind, rounds, rotate=room.word("rotate", "none") != "none")
 
 
 def local_bound(room: Room, n: int, epsilon: Decimal, **parameters: Decimal) -> Bounded:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from protocol.arms import Arm
 from protocol.decimals import decimal
 from protocol.messages import Mechanism, Runs, Task
+from protocol.noise.rotation import restored, signs_of
 from protocol.privacy import Unit
 from protocol.record_terms import ADDED, L2, ROWS, TRUNCATE, Bounded, squared_sensitivity, sum_exponent, width
 from protocol.strict import StudyError
@@ -146,6 +147,7 @@ class Room:
         if self.arm.trust in SUMMED:
             parameters |= {"l2": Decimal(1)} if how.norm == L2 else {}
             parameters |= {"rows": Decimal(1)} if how.kind == ROWS else {}
+            parameters |= {"rotate": Decimal(1)} if how.rotate else {}
         parameters |= {"truncate": Decimal(1)} if how.shape == TRUNCATE else {}
         return Mechanism.of(self.arm.mechanism, **parameters)
 
@@ -157,14 +159,13 @@ class Room:
         """Mean contributions of those who answered, as the trust model lets them be known: (repetitions, d).
 
         Noisy in the central model: the committed sum divided by how many are in it; in the distributed model the opened
-        one, which has its noise from those who answered. Of randomised or clear values
-        otherwise, in one order of addition. Raises RoundFailed where nobody `counts`.
+        one, which has its noise from those who answered, turned back where rows were rotated. Of randomised or clear
+        values otherwise, in one order of addition. Raises RoundFailed where nobody `counts`.
         """
         if not self.counts(heard):
             raise nobody(heard.task, heard.collected)
         if heard.task.trust is Trust.DISTRIBUTED:
-            assert heard.collected.sums is not None
-            return heard.collected.sums / len(heard.collected.rows)
+            return _opened(heard) / len(heard.collected.rows)
         if heard.task.trust is Trust.CENTRAL:
             return np.stack([self._mean(heard, index) for index in range(self.cell.repetitions)])
         assert heard.collected.values is not None
@@ -242,6 +243,16 @@ class Room:
         total, count = self.released([heard], index, exact, task.exponent, len(collected.rows))
         # The divisor does not tell how many there are where that is what a claim hides.
         return total / (asked_rows(task) if task.unit in ADDED.values() else count)
+
+
+def _opened(heard: Heard) -> Floats:
+    """The opened sums of a task, (repetitions, d), in the coordinates of theta."""
+    task, sums = heard.task, heard.collected.sums
+    assert sums is not None
+    if not Bounded.of(task.menu[0]).rotate:
+        return sums
+    signs = [signs_of(task, task.first_repetition + index) for index in range(len(sums))]
+    return np.stack([restored(sums[[index]], own, task.problem.dimension)[0] for index, own in enumerate(signs)])
 
 
 def name_of(asked: Sequence[Heard]) -> bytes:
