@@ -56,8 +56,6 @@ def understand(task: Task) -> None:
         )
     if task.trust not in SIGHT:
         raise TaskInvalid(f"expected a trust model of today, got {task.trust}")
-    if task.trust is Trust.DISTRIBUTED and task.ties not in (Ties.NONE, Ties.COIN):
-        raise TaskInvalid("expected ties to be coins where sums are masked")
     if task.ties is Ties.HALF and task.trust is Trust.LOCAL:
         raise TaskInvalid("expected ties of a local task to be coins, or randomised: half a win has no channel")
     if task.ties is Ties.RANDOMIZED and task.trust is not Trust.LOCAL:

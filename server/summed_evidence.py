@@ -53,5 +53,6 @@ def _sum(heard: Heard, repetition: int, terms: Terms) -> tuple[Floats, float]:
     sums = heard.collected.sums
     assert sums is not None
     variance = float(terms.shares.share * len(heard.collected.rows))
-    scale: float = 2.0 ** row_exponent(heard.task)
+    assert heard.task.exponent is not None  # of sums: with half wins, a grid finer than that of rows
+    scale: float = 2.0**heard.task.exponent
     return sums[repetition - heard.task.first_repetition], math.sqrt(variance) * scale

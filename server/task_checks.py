@@ -44,6 +44,7 @@ def check_task(task: Task) -> None:
             check_shuffled(task, mechanism)
         if task.trust is Trust.DISTRIBUTED:
             terms_of(task, mechanism)
+            _check_rows(task)
         if task.trust is Trust.CENTRAL:
             check_claim(task, mechanism)
             _check_unit(task, mechanism)

@@ -5,11 +5,12 @@ from dataclasses import replace
 from decimal import Decimal
 
 from protocol.arms import USUAL_HONEST, USUAL_SURVIVORS, Arm
-from protocol.messages import Mechanism, Task
+from protocol.messages import Mechanism, Runs, Task
 from protocol.noise.record_terms import asked_of_records
 from protocol.noise.terms import Counted, asked
 from protocol.record_terms import Bounded
 from protocol.strict import StudyError
+from protocol.trust import Trust
 
 
 def counted_on(arm: Arm) -> dict[str, Decimal]:
@@ -28,14 +29,26 @@ def in_shares(task: Task, mechanism: Mechanism) -> Task:
     `protocol.noise.terms:terms_of`. Raises StudyError for a claim that the law cannot keep.
     """
     radius = mechanism.get("radius")
-    assert radius is not None and task.epsilon is not None and task.delta is not None
-    count, counted = _counted(task, mechanism)
-    level = task.epsilon, task.delta
+    assert radius is not None
+    _, counted = _counted(task, mechanism)
     try:
-        found = asked(task.problem, count, mechanism.name, level, radius, counted, task.map is not None)
+        found = asked(task, mechanism.name, radius, counted)
     except ValueError as error:
         raise StudyError(f"distributed task at n = {task.n}: {error}") from None
     return replace(task, menu=(found.mechanism,), exponent=found.exponent, modulus=found.modulus)
+
+
+def about(task: Task, arm: Arm, rows: Runs) -> Task:
+    """The task of an arm about some of its rows only, with its noise sized for these: how many there are is known here.
+
+    What changes rows, ties or the unit goes before. Guarantee: that of `in_shares`, of other trust models the task's.
+    Raises StudyError for a claim that the law cannot keep.
+    """
+    own = replace(task, rows=rows)
+    if task.trust is not Trust.DISTRIBUTED:
+        return own
+    (mechanism,) = task.menu
+    return in_shares(own, Mechanism.of(mechanism.name, **dict(mechanism.parameters) | counted_on(arm)))
 
 
 def records_in_shares(task: Task, how: Bounded) -> Task:

@@ -107,8 +107,11 @@ def _parts(task: Task, groups: int) -> tuple[Task, ...]:
 
 
 def with_ties(task: Task, ties: Ties) -> Task:
-    """The task with another rule for ties. Half wins need sums on a grid twice as fine as that of rows."""
-    if task.exponent is None:
+    """The task with another rule for ties. Half wins need sums on a grid twice as fine as that of rows.
+
+    A task with noise in shares keeps its grid until that is sized: see `server.task_shares:about`.
+    """
+    if task.exponent is None or task.trust is Trust.DISTRIBUTED:
         return replace(task, ties=ties)
     return replace(task, ties=ties, exponent=row_exponent(task) - (ties is Ties.HALF))
 

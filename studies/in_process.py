@@ -40,18 +40,23 @@ class InProcess:
     def replies(self, tasks: list[bytes]) -> Iterator[bytes]:
         """The same, one reply after the other: whoever reads them need not hold those of a million clients.
 
-        What a session asks is answered under a client's name, `client 3`, and by those that it is for.
+        What a session asks is answered under a client's name, `client 3`: see `carried`.
         """
-        if any(of_session(raw) for raw in tasks):
-            return (
-                Sent(reply(raw, node), name, identity(raw))
-                for client, node in enumerate(self.nodes)
-                for name in [f"client {client}"]
-                for raw in for_client(tasks, name)
-            )
-        if isinstance(self.nodes, Crowd):
+        if isinstance(self.nodes, Crowd) and not any(map(of_session, tasks)):
             return self.nodes.replies(tasks)
-        return (reply(raw, node) for node in self.nodes for raw in tasks)
+        return carried(tasks, self.nodes)
+
+
+def carried(tasks: Sequence[bytes], nodes: Sequence[Node]) -> Iterator[bytes]:
+    """What nodes of this process reply to tasks, and to questions of sessions: each to those that are for it."""
+    if not any(map(of_session, tasks)):
+        return (reply(raw, node) for node in nodes for raw in tasks)
+    return (
+        Sent(reply(raw, node), name, identity(raw))
+        for client, node in enumerate(nodes)
+        for name in [f"client {client}"]
+        for raw in for_client(tasks, name)
+    )
 
 
 def in_process(study: Study, theta: NDArray[np.float64], clients: int) -> InProcess:

@@ -2,13 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from client.labeler import Node
 from client.ledger import DiskLedger
 from client.policy import Policy
+from client.secure.membership import Membership, member_of
+from client.secure.memory import DiskMemory
 from client.sources import RecordSource, Source
+from deploy.node_keys import ensure_key, public_path
 from protocol import strict
 from protocol.store import FeatureStore
 from protocol.trust import Trust
@@ -16,6 +21,8 @@ from server.curator import Curator, LiveCurator, SimulatedCurator
 from server.evidence import Server
 from server.release import ReleaseLedger
 from studies.fit.state import CURATOR, LEDGER, require_ledger
+
+MEMBER = "member.key"
 
 
 @contextmanager
@@ -33,9 +40,16 @@ def own_room(
         require_ledger(state)
         ledger = state / LEDGER
         entropy = "os" if seed is None else "addressed"
-        node = Node(source, policy, DiskLedger(ledger), entropy, features, seed)
+        member = partial(_alone, state / MEMBER, ledger) if trust is Trust.DISTRIBUTED else None
+        node = Node(source, policy, DiskLedger(ledger), entropy, features, seed, member=member)
         with _curator(state, trust, seed) as curator:
             yield node, ledger, Server(features, 0, curator)
+
+
+def _alone(key: Path, ledger: Path) -> Membership:
+    """The only member of a sum under masks: the holder of one's own file, who signs with a key of the state folder."""
+    ensure_key(key)
+    return member_of(key, public_path(key), DiskMemory(ledger), least=1, colluding=Decimal(0))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from pathlib import Path
 from protocol import decimals
 from protocol.failure import RunFailed
 from protocol.strict import StudyError
+from protocol.trust import SIGHT, Trust
 from studies.audit.run import Finding, audit
 from studies.audit.subject import Subject
 from studies.audit.subjects import SUBJECTS, NotOffered, build
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--file", metavar="FILE", help="a Python file with a mechanism of your own")
     parser.add_argument(
-        "--trust", choices=["local", "central", "clear"], default="local", help="of a transcript (local)"
+        "--trust", choices=[trust.label for trust in SIGHT], default="local", help="of a transcript (local)"
     )
     parser.add_argument(
         "--coins",
@@ -81,7 +82,6 @@ def main(args: argparse.Namespace) -> int:
 
 def _transcript(args: argparse.Namespace) -> int:
     """What a server's transcript holds: exit code 1 for what was not promised. Raises StudyError for no transcript."""
-    from protocol.trust import Trust
     from studies.audit.show import show_received
     from studies.audit.stored import stored
     from studies.audit.transcript import Promise, received

@@ -19,11 +19,13 @@ from protocol.record_terms import channel_of
 from protocol.secure.codec import decode_ask, decode_session_reply
 from protocol.secure.messages import of_session
 from protocol.terms import three_way, with_coin
-from protocol.trust import Trust
+from protocol.trust import RANDOMIZED, Trust
 from server.collect import Mail, collect
+from server.receipts import SHUFFLER, is_receipt
 from studies.audit.stored import Stored
 
-_TOLD = {Trust.LOCAL: 0, Trust.DISTRIBUTED: 1, Trust.CENTRAL: 2, Trust.CLEAR: 3}  # how much a server is told
+# How much a server is told, or could be by those who stand between: nobody does with masks, and a shuffler is somebody.
+_TOLD = {Trust.LOCAL: 0, Trust.DISTRIBUTED: 1, Trust.SHUFFLED: 2, Trust.CENTRAL: 3, Trust.CLEAR: 4}
 ANY_PAIRS = "random-pair"  # its table names the study's pairs, which a report does not
 
 
@@ -86,6 +88,8 @@ def _compare(asked: Sequence[bytes], replies: Sequence[bytes], promise: Promise,
     mail = Mail.open(dict.fromkeys(replies), tasks)
     for name, task in tasks.items():
         for why in collect(task, name, mail).rejected:
+            if task.trust is Trust.SHUFFLED and why.startswith(SHUFFLER):
+                continue  # what a shuffler brings comes another way than messages of nodes
             found.broken[f"not what was asked: {why}"] += 1
     for why in mail.unread:
         found.broken[f"not what was asked: {why}"] += 1
@@ -134,7 +138,8 @@ def _reply(part: bytes, found: Received) -> list[tuple[bytes, list[Signed] | Ref
 
 def _read(report: Report, promise: Promise, found: Received) -> None:
     mechanism, trust, epsilon = report.mechanism, promise.trust, promise.epsilon
-    found.reports[_named(mechanism)] += 1
+    sealed = _trust(report) is Trust.SHUFFLED and is_receipt(report)
+    found.reports[_named(mechanism) + (", by way of a shuffler" if sealed else "")] += 1
     found.coins[report.coins.label] += 1
     if report.coins is Coins.ADDRESSED and not promise.addressed:
         found.broken["coins that whoever knows a seed can recompute"] += 1
@@ -145,11 +150,14 @@ def _read(report: Report, promise: Promise, found: Received) -> None:
     asked = mechanism.get("epsilon")
     if asked is not None and epsilon is not None and asked > epsilon:
         found.broken[f"a claim of {canonical(asked)} above {canonical(epsilon)}"] += 1
-    if shown is not Trust.LOCAL:
+    if shown not in RANDOMIZED:
         return
-    level = _level(mechanism, report.table)
+    local = mechanism.get("local")
+    level = _level(mechanism if local is None else Mechanism.of(mechanism.name, epsilon=local), report.table)
     if level is None:
         found.broken[f"a table that is not that of {_named(mechanism)}"] += 1
+    elif shown is Trust.SHUFFLED:
+        return  # above the claim, which is for what a group says together
     elif epsilon is not None and level > epsilon:
         found.broken[f"a level of {canonical(level)} above {canonical(epsilon)}"] += 1
     else:
@@ -157,7 +165,12 @@ def _read(report: Report, promise: Promise, found: Received) -> None:
 
 
 def _trust(report: Report) -> Trust:
-    """Whom a report trusts, by what is in it: a table is there exactly where values went through one."""
+    """Whom a report trusts, by what is in it: a table is there exactly where values went through one.
+
+    A shuffled one names the level that it has by itself.
+    """
+    if report.table and report.mechanism.get("local") is not None:
+        return Trust.SHUFFLED
     if report.table:
         return Trust.LOCAL
     sums = report.payload.kind is Kind.EXACT_SUMS or report.mechanism.name != "none"

@@ -16,6 +16,7 @@ from protocol.privacy import Unit
 from protocol.strict import StudyError
 from protocol.trust import Trust
 from studies.data.split_flags import add_arguments, check_kind
+from studies.data.split_members import TOLD, check_members, write_members
 from studies.data.split_nodes import node_toml, write_node
 from studies.data.split_policy import cap_of, policy_of, spending
 from studies.federate.facts import Terms, facts_of
@@ -44,14 +45,18 @@ def main(args: argparse.Namespace) -> int:
     policy = policy_of(args, terms)
     if not 1 <= args.nodes <= len(table.labelers):
         raise StudyError(f"--nodes: expected 1..{len(table.labelers)}, the number of labelers, got {args.nodes}")
+    check_members(trust, args.nodes)
     tell(table, wanted(args))
     facts = facts_of(table, terms, args.nodes)
-    node = node_toml(policy, args.public_data, table.features is not None, terms.asked, bool(table.answers))
+    node = node_toml(policy, args.public_data, table.features is not None, terms, bool(table.answers))
     strict.make_folder(out, "--out")
-    for index, rows in enumerate(split(table, args.nodes)):
-        folder = out / NODE.format(index)
+    folders = [out / NODE.format(index) for index in range(args.nodes)]
+    for folder, rows in zip(folders, split(table, args.nodes), strict=True):
         write_node(folder, table, rows, node, terms.asked)
         print(f"{folder}: {counted(len(rows), 'row')}")
+    if trust is Trust.DISTRIBUTED:
+        write_members(folders)
+        print(TOLD)
     write_facts(out / SERVER, facts)
     print(f"{out / SERVER}: public facts about {counted(len(table.pairs), 'row')}")
     print(spending(args, terms))

@@ -26,6 +26,7 @@ examples:
   halftruth data split votes.csv --nodes 4 --out nodes
   halftruth federate nodes/server --nodes nodes --trust local --epsilon 1
   halftruth data split votes.csv --nodes 4 --out nodes --trust central --unit labeler --cap 20
+  halftruth data split votes.csv --nodes 4 --out nodes --trust distributed
   halftruth data split matches.csv --nodes 2 --out nodes --labeler none --label-cap 2
   halftruth data split rankings.csv --nodes 4 --out nodes --ranking wide --ranking-as pairs:3
   halftruth data split losses.csv --records --columns loss --id claim --nodes 4 --out nodes --trust central

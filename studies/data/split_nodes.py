@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from client.sources.outcomes import MISSING, WRITTEN
 from client.sources.ranking_labels import RankingAs
 from client.sources.table import Table
+from protocol.trust import Trust
+from studies.data.split_members import NODE_LINE
+from studies.federate.facts import Terms
 from studies.federate.folder import FEATURES, ITEMS, open_private, write_csv, write_items
 from studies.split_rankings import HEADER as RANKING_HEADER
 from studies.split_rankings import RANKINGS as RANKINGS_FILE
@@ -17,6 +20,7 @@ from studies.split_rankings import SOURCE as RANKING_COLUMNS
 from studies.split_rankings import ranking_lines
 
 PROMPT = "prompt"  # its column, where items are answers to prompts
+LOCAL = Terms(Trust.LOCAL)
 VOTES, NODE_FILE = "votes.csv", "node.toml"
 HEADER = ("row", "labeler", "item_a", "item_b", "winner", "question")
 COLUMNS = """\
@@ -30,8 +34,9 @@ questions = ["question"]
 """
 
 
-def node_toml(policy: str, public: bool, described: bool, asked: RankingAs | None = None, prompts: bool = False) -> str:
+def node_toml(policy: str, public: bool, described: bool, terms: Terms = LOCAL, prompts: bool = False) -> str:
     """A node file for the files beside it, with these lines of a policy."""
+    asked = terms.asked
     features = f"features = {json.dumps(FEATURES)}\n" if described else ""
     features += f"prompt = {json.dumps(PROMPT)}\n" if prompts else ""
     file = VOTES if asked is None else RANKINGS_FILE
@@ -40,7 +45,7 @@ def node_toml(policy: str, public: bool, described: bool, asked: RankingAs | Non
 [node]
 entropy = "os"
 ledger = "ledger.sqlite"        # what was spent, and what was answered: keep it
-
+{NODE_LINE if terms.trust is Trust.DISTRIBUTED else ""}
 [source]
 kind = "table"
 file = {json.dumps(file)}

@@ -8,6 +8,7 @@ from protocol.privacy import Unit
 from protocol.strict import StudyError
 from protocol.terms import share
 from protocol.trust import Trust
+from studies.data.split_members import POLICY
 from studies.federate.facts import Terms
 
 SAID = {
@@ -27,7 +28,8 @@ def policy_of(args: argparse.Namespace, terms: Terms) -> str:
     if terms.unit is Unit.LABELER:
         lines["labeler_cap"] = cap_of(labeler, "--labeler-cap")
     lines["ties_public"] = json.dumps(terms.ties_public)
-    return "".join(f"{key} = {value}{SAID.get(key, '')}\n" for key, value in lines.items())
+    named = "".join(f"{key} = {value}{SAID.get(key, '')}\n" for key, value in lines.items())
+    return named + (POLICY if terms.trust is Trust.DISTRIBUTED else "")
 
 
 def spending(args: argparse.Namespace, terms: Terms) -> str:

@@ -11,7 +11,8 @@ from protocol.trust import Trust
 from studies.cli import add_mode_arguments, seconds
 from studies.fit import read_request
 from studies.fit.claim import TIES, UNITS
-from studies.fit.request import AUTO, CHOICE_MECHANISMS, WAYS, Request
+from studies.fit.request import ALL_MECHANISMS, AUTO, WAYS, Request
+from studies.fit.shares import add_shares_arguments
 from studies.own_flags import refuse_flags
 from studies.records import OPTIONS, add_options
 from studies.records.columns import UNITS as RECORD_UNITS
@@ -21,6 +22,7 @@ from studies.transcript_flag import add_transcript_argument, transcript_of
 if TYPE_CHECKING:  # a command's --help need not wait for the server's kernels
     from studies.federate.facts import Facts
     from studies.federate.rooms import Where
+    from studies.fit.round import Fit
 
 ON = ("deployment", "in-process")
 LOCAL = WAYS[Trust.LOCAL][1]
@@ -31,9 +33,12 @@ examples:
   halftruth data split votes.csv --nodes 4 --out nodes
   halftruth federate nodes/server --nodes nodes --epsilon 1                 starts and ends a whole federation here
   halftruth federate nodes/server --nodes nodes --epsilon 1 --on in-process     a quick look: the same, in one process
+  halftruth federate nodes/server --nodes nodes --epsilon 1 --out ranking & halftruth watch ranking
   halftruth up --nodes nodes && halftruth federate nodes/server --federation --epsilon 1       nodes in the background
   halftruth federate server --superlink lab --epsilon 1         nodes that run halftruth node somewhere, through the
                                                                 connection "lab" of your Flower configuration
+  halftruth data split votes.csv --nodes 4 --out nodes --trust distributed
+  halftruth federate nodes/server --nodes nodes --epsilon 1 --survivors 0.8      sums under masks; a fifth may drop out
   halftruth data split losses.csv --records --columns loss --id claim --nodes 4 --out nodes --trust central
   halftruth federate nodes/server --nodes nodes --epsilon 1 --tail 0.5 --moment 20      of records: a mean, or a model
 
@@ -52,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_where_arguments(parser)
     parser.add_argument("--trust", choices=[trust.label for trust in WAYS], help="what nodes answer (as split)")
     parser.add_argument("--epsilon", metavar="E", help="level for each unit; needed unless clear")
-    parser.add_argument("--delta", metavar="D", help="slack of the central guarantee (1e-5)")
+    parser.add_argument("--delta", metavar="D", help="slack of a guarantee by noise on a sum, or by a crowd (1e-5)")
     parser.add_argument(
         "--bound",
         metavar="B",
@@ -69,14 +74,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--estimator", metavar="NAME", help=f"for labels and --trust local: {', '.join(LOCAL)}; of records an algorithm"
     )
-    choices = ", ".join(CHOICE_MECHANISMS)
+    choices = ", ".join(ALL_MECHANISMS)
     parser.add_argument(
         "--mechanism",
         metavar="NAME",
-        help=f"for a ranking's top choice and --trust local: {choices}; of records a randomiser or noise",
+        help=f"for a ranking's top choice and --trust local, and for --trust distributed: {choices}; of records a "
+        "randomiser or noise",
     )
     parser.add_argument("--state", metavar="DIR", help="folder of the curator's ledger (the user's state folder)")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    add_shares_arguments(parser)
     _add_record_arguments(parser)
 
 
@@ -93,6 +100,7 @@ def _add_where_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--deadline", metavar="S", type=seconds, help=f"seconds that nodes have ({DEADLINE:g})")
     add_mode_arguments(parser)
     add_transcript_argument(parser)
+    parser.add_argument("--out", metavar="DIR", help="keep the estimate, and how far it is, for halftruth watch DIR")
     parser.add_argument("--attempt", metavar="N", default="0", help="another release than the first (0): charged again")
 
 
@@ -126,35 +134,49 @@ def _rank(args: argparse.Namespace) -> int:
     from server.estimators.newton import EstimationError
     from server.listening import RoundFailed
     from server.release_file import LedgerError
-    from studies.federate.ask import study_and_task
     from studies.federate.caps import advice
     from studies.federate.folder import read_facts
-    from studies.federate.rooms import Question, ask, node_files
-    from studies.fit.ranking import ranking_note
-    from studies.fit.round import Fit, warnings
+    from studies.federate.rooms import node_files
     from studies.fit.show import as_json, show
     from studies.fit.state import CURATOR
 
     facts = read_facts(Path(args.server))
     request = read_terms(args, facts)
-    study, task = study_and_task(request, facts)
     try:
-        outcome = ask(Question(study, task.unit, task), facts.nodes, where_of(args), request.state)
+        found = _found(args, request, facts)
     except NodeFileError as error:
         raise StudyError(str(error)) from None
     except (EstimationError, LedgerError, LedgerUnavailable, RoundFailed, RunFailed, SourceError) as error:
         files = node_files(Path(args.nodes), facts.nodes) if args.nodes else []
-        print(f"halftruth: {error}{advice(str(error), task.unit, files)}", file=sys.stderr)
+        print(f"halftruth: {error}{advice(str(error), facts.terms.unit, files)}", file=sys.stderr)
         return 1
-    misleading = warnings(facts, outcome, request.ties)
-    found = Fit(request, facts, task, outcome, study.problem.bound, misleading, None, ranking_note(request))
     if args.json:
         print(as_json(found))
-    else:
-        show(found)
-        if request.trust is Trust.CENTRAL and args.nodes:
-            print_line(f"The curator's ledger, which keeps the release: {request.state / CURATOR}")
+        return 0
+    show(found)
+    if request.trust is Trust.CENTRAL and args.nodes:
+        print_line(f"The curator's ledger, which keeps the release: {request.state / CURATOR}")
     return 0
+
+
+def _found(args: argparse.Namespace, request: Request, facts: "Facts") -> "Fit":
+    """What nodes and server make of the question; kept in --out. Raises what `studies.federate.rooms:ask` does."""
+    from studies.federate.ask import study_and_task
+    from studies.federate.progress import Progress, kept_in
+    from studies.federate.rooms import Question, ask
+    from studies.fit.ranking import ranking_note
+    from studies.fit.round import Fit, warnings
+    from studies.fit.show import as_json
+
+    study, task = study_and_task(request, facts)
+    where, rows = where_of(args), task.n if task.rows is None else task.rows.count
+    progress = Progress.of(study, Path(args.server), facts.nodes, rows, where.in_process)
+    with kept_in(where.out, progress) as kept:
+        outcome = ask(Question(study, task.unit, task), facts.nodes, where, request.state)
+        misleading = warnings(facts, outcome, request.ties)
+        found = Fit(request, facts, task, outcome, study.problem.bound, misleading, None, ranking_note(request))
+        kept.result(as_json(found))
+        return found
 
 
 def read_terms(args: argparse.Namespace, facts: "Facts") -> Request:
@@ -166,7 +188,7 @@ def read_terms(args: argparse.Namespace, facts: "Facts") -> Request:
             raise StudyError(
                 f"--{flag} {getattr(args, flag)}: the nodes of this split answer {terms}: leave it out, or split again"
             )
-    for flag, known in (("estimator", LOCAL), ("mechanism", CHOICE_MECHANISMS)):
+    for flag, known in (("estimator", LOCAL), ("mechanism", ALL_MECHANISMS)):
         if getattr(args, flag) not in (None, *known):
             raise StudyError(f"--{flag}: expected one of {', '.join(known)}, got {getattr(args, flag)}")
     if args.ties == "drop" and facts.ties is None:
@@ -193,7 +215,8 @@ def where_of(args: argparse.Namespace) -> "Where":
         raise StudyError("--on in-process: expected --nodes with it, and no --deadline, --mode or --quorum")
     nodes = None if args.nodes is None else Path(args.nodes)
     kept = transcript_of(args, starts=nodes is not None)
-    return Where(nodes, args.superlink, here, patience_of(args), args.federation, _attempt(args.attempt), kept)
+    out = None if args.out is None else Path(args.out)
+    return Where(nodes, args.superlink, here, patience_of(args), args.federation, _attempt(args.attempt), kept, out)
 
 
 def _attempt(text: str) -> int:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from protocol.messages import Runs, Task, Ties
 from protocol.strict import StudyError
 from protocol.study import Study
+from server.task_shares import about
 from studies.federate.facts import Facts
 from studies.fit.request import Request
 from studies.fit.round import ball
@@ -28,6 +29,6 @@ def study_and_task(request: Request, facts: Facts) -> tuple[Study, Task]:
         rows = rows[~facts.ties[rows]]
         if not len(rows):
             raise StudyError("--ties drop: expected at least one answer that is no tie, found none")
-    task = replace(task, study=named(study, facts.whose), rows=Runs.of(rows.tolist()))
+    task = replace(about(task, arm, Runs.of(rows.tolist())), study=named(study, facts.whose))
     arm = replace(arm, estimator=request.estimator)
     return replace(study, problem=replace(problem, bound=ball(request, facts)), arms=(arm,)), task

@@ -22,6 +22,7 @@ from server.listening import RoundFailed
 from server.release_file import LedgerError
 from studies.federate import OF_LABELS, where_of
 from studies.federate.caps import advice
+from studies.federate.progress import Progress, kept_in
 from studies.federate.record_split import RecordSplit, read_record_split
 from studies.federate.rooms import Question, ask, node_files
 from studies.fit.request import AUTO, NONE
@@ -52,9 +53,13 @@ def _run(args: argparse.Namespace) -> int:
     study = study_of(request, split.facts, split.seed or 0)
     told = _accuracy(study)
     print(printable(described(split)), file=sys.stderr)
-    question = Question(study, split.facts.unit, simulated=split.seed is not None)
+    question, where = Question(study, split.facts.unit, simulated=split.seed is not None), where_of(args)
+    progress = Progress.of(study, Path(args.server), len(split.held), split.facts.rows, where.in_process)
     try:
-        outcome = ask(question, len(split.held), where_of(args), request.state)
+        with kept_in(where.out, progress) as kept:
+            outcome = ask(question, len(split.held), where, request.state)
+            found = Estimated(request, split.facts, outcome, outcome.warnings, told)
+            kept.result(as_json(found))
     except NodeFileError as error:
         raise StudyError(str(error)) from None
     except (LedgerError, LedgerUnavailable, RoundFailed, RunFailed, SourceError) as error:
@@ -62,7 +67,6 @@ def _run(args: argparse.Namespace) -> int:
         more = advice(str(error), split.facts.unit, files) + changed(files, split.held)
         print(f"halftruth: {error}{more}", file=sys.stderr)
         return 1
-    found = Estimated(request, split.facts, outcome, outcome.warnings, told)
     if args.json:
         print(as_json(found))
         return 0

@@ -10,7 +10,6 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
-from client.labeler import answer
 from client.node_file import build, read_node
 from deploy.nodes import start_node_files
 from deploy.processes import FlowerFailed, Processes, private_home
@@ -40,7 +39,10 @@ from studies.federate.caps import check_caps
 from studies.fit.state import CURATOR
 from studies.flower.federation import join
 from studies.flower.patience import Patience
+from studies.flower.run import kept_rounds
+from studies.folder import Folder
 from studies.holder_file import new_ledger
+from studies.in_process import carried
 from studies.terminal import printable
 
 NODE_FILE, LOGS = "node.toml", "logs"
@@ -52,7 +54,8 @@ class Where:
     `superlink`: a connection to nodes that are running; `federation`: the state folder of one that runs here, "" the
     user's own. Two of the three are None. `patience`: how long nodes have, and whether all of them have to answer.
     `attempt`: which release of a curator is asked for; nodes charge each, and allow more than the first if they say so.
-    `transcript`: a folder in which a server that is started here keeps what it asks and receives.
+    `transcript`: a folder in which a server that is started here keeps what it asks and receives. `out`: one in which
+    it is seen how far it is: see `studies.federate.progress`.
     """
 
     nodes: Path | None
@@ -62,6 +65,7 @@ class Where:
     federation: str | None = None
     attempt: int = 0
     transcript: Path | None = None
+    out: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,8 @@ def _over_flower(question: Question, count: int, where: Where, files: Sequence[P
         config = processes.home / "run.toml"
         config.write_text(toml(told), encoding="utf-8")
         run = Submission(stage(processes.home / "app"), config, where.patience.deadline)
-        with closing(_records(processes, run, where, files, state, count)) as found:
+        seen = nullcontext() if where.out is None else kept_rounds(processes, Folder(where.out))
+        with seen, closing(_records(processes, run, where, files, state, count)) as found:
             lines = [line for _, lines in found for line in lines]
     if len(lines) != 1:
         raise FlowerFailed(f"expected one outcome of the server, got {len(lines)}")
@@ -164,7 +169,7 @@ def _in_process(question: Question, files: Sequence[Path], state: Path, where: W
     study, nodes = question.study, [build(read_node(file), {}) for file in files]
 
     def asked(raws: list[bytes]) -> list[bytes]:
-        return [answer(raw, node) for node in nodes for raw in raws]
+        return list(carried(raws, nodes))
 
     kept = Transcript(where.transcript) if where.transcript else nullcontext()
     with _curator(question, state) as curator, kept as transcript:

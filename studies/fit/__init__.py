@@ -9,7 +9,8 @@ from protocol.decimals import decimal, delta, epsilon
 from protocol.strict import StudyError
 from protocol.trust import RANDOMIZED, Trust
 from studies.fit.claim import HOLD_OUT, add_claim_arguments, read_estimator, read_ties, read_trust, read_unit
-from studies.fit.request import AUTO, CHOICE_MECHANISMS, CHOICE_WAYS, NONE, OWN, WAYS, Request
+from studies.fit.request import ALL_MECHANISMS, AUTO, CHOICE_WAYS, NONE, OWN, WAYS, Request
+from studies.fit.shares import add_shares_arguments, check_shares, share_of
 from studies.holder_file import (
     FORMATS,
     RANKINGS,
@@ -24,11 +25,12 @@ from studies.holder_file import (
 from studies.own_flags import seed_of, state_of
 from studies.terminal import printable
 
-SLACK = (Trust.CENTRAL, Trust.SHUFFLED)  # guarantees with a delta
+SLACK = (Trust.CENTRAL, Trust.DISTRIBUTED, Trust.SHUFFLED)  # guarantees with a delta
 EXAMPLES = f"""\
 examples:
   halftruth fit votes.csv --trust local --epsilon 1
   halftruth fit votes.csv --trust central --epsilon 1 --delta 1e-6 --state ~/votes-state
+  halftruth fit votes.csv --trust distributed --epsilon 1 --survivors 0.8
   halftruth fit votes.csv --trust local --epsilon 4 --unit labeler --cap 20
   halftruth fit votes.csv --trust local --epsilon 4 --ties randomized
   halftruth fit benchmark.csv --trust clear
@@ -40,7 +42,7 @@ examples:
 
 {RANKINGS}
 
-Names stay on this machine. With --trust local and central the first of a labeler's answers about one pair and question
+Names stay on this machine. With a claim the first of a labeler's answers about one pair and question
 counts for all of them, with --trust clear every row counts, and --compare takes the first everywhere. What labelers
 spend is kept in the state folder: use one folder for all files about the same people, and another for other people.
 Running again with the same epsilon gives the same answers and costs nothing, also where a winner was changed."""
@@ -54,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     trusts = [trust.label for trust in OWN]
     parser.add_argument("--trust", choices=trusts, help="whom the labelers trust with their labels")
     parser.add_argument("--epsilon", metavar="E", help="level for each label, or each labeler; needed unless clear")
-    parser.add_argument("--delta", metavar="D", help="slack of the central guarantee (1e-5)")
+    parser.add_argument("--delta", metavar="D", help="slack of a guarantee by noise on a sum (1e-5)")
     parser.add_argument(
         "--bound", metavar="B", default=AUTO, help="scores of norm at most B, or none (clear: none; else 2 sqrt(items))"
     )
@@ -62,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     local = WAYS[Trust.LOCAL][1]
     parser.add_argument("--estimator", choices=local, help=f"for --trust local ({local[0]})")
     add_mechanism_argument(parser)
+    add_shares_arguments(parser)
     parser.add_argument("--state", metavar="DIR", help="folder of the ledgers (the user's state folder)")
     parser.add_argument("--public-data", action="store_true", help="the labels are no secret: allows addressed coins")
     parser.add_argument("--coins", choices=["os", "addressed"], default="os", help="addressed: the same at every run")
@@ -74,9 +77,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_mechanism_argument(parser: argparse.ArgumentParser) -> None:
     """The flag of what a ranking's top choice goes through."""
-    usual = CHOICE_WAYS[Trust.LOCAL][0]
+    usual, law = CHOICE_WAYS[Trust.LOCAL][0], WAYS[Trust.DISTRIBUTED][0]
     parser.add_argument(
-        "--mechanism", choices=CHOICE_MECHANISMS, help=f"for a ranking's top choice and --trust local ({usual})"
+        "--mechanism",
+        choices=ALL_MECHANISMS,
+        help=f"for a ranking's top choice and --trust local ({usual}); law of the noise of --trust distributed ({law})",
     )
 
 
@@ -137,6 +142,8 @@ def read_request(args: argparse.Namespace) -> Request:
             unit=unit,
             cap=cap,
             mechanism=args.mechanism or "",
+            survivors=share_of(args.survivors, "--survivors"),
+            honest=share_of(args.honest, "--honest"),
         )
     except StudyError:
         raise
@@ -150,7 +157,8 @@ def _refuse_unfitting(args: argparse.Namespace, trust: Trust) -> None:
     if trust is not Trust.CLEAR and args.epsilon is None:
         raise StudyError(f"--epsilon: expected a level for --trust {trust.label}, such as --epsilon 1")
     if trust not in SLACK and args.delta is not None and not args.compare:
-        raise StudyError("--delta: only a central guarantee has one, or a shuffled one: leave it out")
+        raise StudyError("--delta: only a central, distributed or shuffled guarantee has one: leave it out")
+    check_shares(args, trust)
     if trust not in RANDOMIZED and args.estimator is not None:
         raise StudyError("--estimator: there is a choice for --trust local only: leave it out")
     if args.coins == "addressed" and not (args.public_data and args.seed is not None):

@@ -46,7 +46,9 @@ def read_trust(args: argparse.Namespace) -> Trust:
         if args.hold_out:
             raise StudyError("--hold-out: only --compare holds answers out: leave it out")
         if args.trust is None:
-            raise StudyError("--trust: expected clear, local or central (or --compare, which is not private)")
+            raise StudyError(
+                "--trust: expected clear, local, central or distributed (or --compare, which is not private)"
+            )
         return Trust.parse(args.trust)
     if args.trust or args.state or args.coins != "os":
         raise StudyError(

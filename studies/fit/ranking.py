@@ -6,13 +6,14 @@ from dataclasses import replace
 from client.sources.ranking_columns import RankingColumns
 from client.sources.ranking_labels import RankingAs
 from client.sources.table import Table
+from protocol.arms import DISTRIBUTED
 from protocol.decimals import canonical
 from protocol.messages import Ties
 from protocol.privacy import Unit
 from protocol.strict import StudyError
 from protocol.terms import share
 from protocol.trust import Trust
-from studies.fit.request import CHOICE_WAYS, Request
+from studies.fit.request import CHOICE_MECHANISMS, CHOICE_WAYS, Request
 
 
 def of_rankings(request: Request, table: Table, asked: RankingAs) -> Request:
@@ -35,18 +36,23 @@ def of_asked(request: Request, asked: RankingAs | None) -> Request:
     Raises StudyError.
     """
     top = asked is not None and not asked.pairs
-    if request.mechanism and not (top and request.trust is Trust.LOCAL):
+    known = CHOICE_MECHANISMS if top and request.trust is Trust.LOCAL else ()
+    known = DISTRIBUTED if request.trust is Trust.DISTRIBUTED else known
+    if request.mechanism and request.mechanism not in known:
         raise StudyError(
-            "--mechanism: there is a choice for a ranking's top choice and --trust local only: leave it out"
+            f"--mechanism: expected one of {', '.join(known)}, got {request.mechanism}"
+            if known
+            else "--mechanism: there is a choice for a ranking's top choice and --trust local, and for --trust "
+            "distributed, only: leave it out"
         )
     if asked is None:
         return request
     if top:
         if request.ties in (Ties.DROP, Ties.RANDOMIZED):
             raise StudyError("--ties: a ranking's top choice is one item, so there are none: leave it out")
-        known = CHOICE_WAYS[request.trust][1]
-        if request.estimator not in known:
-            raise StudyError(f"--estimator: expected one of {known} for top choices, got {request.estimator!r}")
+        estimators = CHOICE_WAYS[request.trust][1]
+        if request.estimator not in estimators:
+            raise StudyError(f"--estimator: expected one of {estimators} for top choices, got {request.estimator!r}")
         return replace(request, kind="choice", comparisons=1, ties=Ties.NONE)
     if asked.pairs == 1 or request.epsilon is None or request.unit is Unit.LABELER:
         return replace(request, comparisons=asked.pairs)
@@ -67,7 +73,7 @@ def check_asked(asked: RankingAs, trust: Trust, unit: Unit, table: Table) -> Non
             f"--ranking-as {asked}: no ranking here has more than {most} comparisons, so other shares of "
             f"epsilon would be lost: use pairs:{most}"
         )
-    if trust is Trust.CENTRAL:
+    if trust in (Trust.CENTRAL, Trust.DISTRIBUTED):
         raise StudyError(
             f"--ranking-as {asked}: one noisy sum cannot share epsilon among a ranking's comparisons: use top or pair, "
             "or --unit labeler --cap M, whose noise protects all of them together"

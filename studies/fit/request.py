@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from protocol.arms import MECHANISMS, Arm, Option
+from protocol.arms import DISTRIBUTED, MECHANISMS, Arm, Option
 from protocol.messages import Ties
 from protocol.privacy import Unit
 from protocol.trust import Trust
@@ -14,6 +14,7 @@ WAYS: dict[Trust, tuple[str, tuple[str, ...]]] = {
     Trust.CLEAR: ("none", ("mle",)),
     Trust.LOCAL: ("randomized-response", ("rr-mle", "rr-map", "debiased", "debiased-sgd", "one-step")),
     Trust.CENTRAL: ("gaussian-statistic", ("mle",)),
+    Trust.DISTRIBUTED: (DISTRIBUTED[0], ("mle",)),
     Trust.SHUFFLED: ("randomized-response", ("rr-mle", "rr-map", "debiased", "one-step")),
 }
 OWN = tuple(trust for trust in WAYS if trust is not Trust.SHUFFLED)  # where one holder has all of a file
@@ -23,9 +24,11 @@ CHOICE_WAYS: dict[Trust, tuple[str, tuple[str, ...]]] = {
     Trust.CLEAR: ("none", ("mle",)),
     Trust.LOCAL: ("k-randomized-response", ("rr-mle", "rr-map", "debiased", "debiased-sgd")),
     Trust.CENTRAL: ("gaussian-statistic", ("mle",)),
+    Trust.DISTRIBUTED: (DISTRIBUTED[0], ("mle",)),
     Trust.SHUFFLED: ("k-randomized-response", ("rr-mle", "rr-map", "debiased")),
 }
 CHOICE_MECHANISMS = MECHANISMS[Trust.LOCAL, "choice"]
+ALL_MECHANISMS = (*CHOICE_MECHANISMS, *DISTRIBUTED)  # where there is a choice
 AUTO, BALL, NONE = "auto", "ball", "none"  # bounds that are not numbers; AUTO is NONE in clear, BALL under a claim
 
 
@@ -37,7 +40,9 @@ class Request:
     `cap` labels of each labeler count. Ledgers live in the folder `state`.
     `kind` is that of the problem, "choice" where rows hold more than two items. Of a ranking `comparisons` labels are
     asked, so that it spends so many times epsilon; 0 where labels are no part of a ranking. `options` are the
-    estimator's. `mechanism` is what a ranking's top choice goes through; empty: the usual one.
+    estimator's. `mechanism` is what a ranking's top choice goes through, or the law of noise in shares; empty: the
+    usual one. Of noise in shares: `survivors`, the share of the rows that have to stay, and `honest`, the share of them
+    whose noise nobody else knows; None as in a study.
     """
 
     path: Path
@@ -57,12 +62,16 @@ class Request:
     comparisons: int = 0
     options: tuple[tuple[str, Option], ...] = ()
     mechanism: str = ""
+    survivors: Decimal | None = None
+    honest: Decimal | None = None
 
     @property
     def asked(self) -> Arm:
         """The arm whose task is sent, the same for every estimator: what follows a report costs nothing."""
         mechanism, estimators = (WAYS if self.kind == "pairwise" else CHOICE_WAYS)[self.trust]
-        return Arm(self.trust, self.mechanism or mechanism, estimators[0])
+        counted = {"honest": self.honest, "survivors": self.survivors}
+        given = tuple((name, share) for name, share in counted.items() if share is not None)
+        return Arm(self.trust, self.mechanism or mechanism, estimators[0], given)
 
     @property
     def budgeted(self) -> bool:

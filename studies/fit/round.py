@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from client.labeler import Node, answer
+from client.labeler import Node
 from client.ledger_view import read_entries
 from client.sources.table import Table
 from protocol.codec import encode_task, identity
@@ -32,6 +32,7 @@ from studies.fit.ranking import ranking_note
 from studies.fit.request import AUTO, BALL, NONE, Request
 from studies.fit.state import CURATOR, note_file
 from studies.fit.task import policy_of, study_and_task
+from studies.in_process import carried
 from studies.own_room import own_room
 
 
@@ -70,7 +71,7 @@ def fit(request: Request, table: Table) -> Fit:
         if isinstance(server.curator, LiveCurator):
             check_release(task, ledger)
         before = _paid(ledger)
-        heard = listen([task], lambda raws: [answer(raw, node) for raw in raws])[task]
+        heard = listen([task], lambda raws: carried(raws, [node]))[task]
         seen = kind.seen(server, heard, kind.designs(server, problem, heard.task.n, 0))
         charged = _paid(ledger) - before
     if request.trust is Trust.CLEAR and bound is None and table.features is None:

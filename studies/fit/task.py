@@ -22,6 +22,7 @@ from protocol.study import Cell, Grid, Study
 from protocol.trust import Trust
 from server.clipping import best_radius
 from server.mechanisms import CENTRAL
+from server.task_shares import about
 from server.tasks import for_labelers, offers, with_ties
 from studies.fit.request import Request
 
@@ -45,17 +46,22 @@ def study_and_task(request: Request, table: Table) -> tuple[Study, Task]:
     rows = answerable(task, table)
     if not len(rows):
         raise StudyError(f"{table.path}: expected at least one answer that counts, found none")
-    return study, replace(task, study=named(study, whose(table)), rows=Runs.of(rows.tolist()))
+    asked = about(task, study.arms[0], Runs.of(rows.tolist()))
+    return study, replace(asked, study=named(study, whose(table)))
 
 
 def policy_of(request: Request, task: Task) -> Policy:
-    """What one's own node allows: this task, at this level, and nothing else."""
+    """What one's own node allows: this task, at this level, and nothing else.
+
+    Of a sum under masks it is the only member, and in league with nobody.
+    """
     return Policy(
         trusts=frozenset({request.trust}),
         mechanisms=frozenset(item.name for item in task.menu),
         max_epsilon=request.epsilon,
         units=frozenset({request.unit}),
         ties_public=request.ties_public,
+        colluding=Decimal(0),
     )
 
 
@@ -72,6 +78,7 @@ def named(study: Study, labels: bytes) -> bytes:
 def task_of(request: Request, problem: Problem, arm: Arm, groups: NDArray[np.int32] | None) -> tuple[Study, Task]:
     """The study of one arm and one cell, and its task about all rows; `groups` (n,) at the unit labeler.
 
+    Noise in shares is sized when it is known which rows are asked: see `server.task_shares:about`.
     Raises StudyError for a claim that cannot be kept.
     """
     assert problem.design is not None

@@ -21,6 +21,7 @@ examples:
   halftruth watch out/figure1 --once
   halftruth watch out/figure1 --json
   halftruth watch out/figure1 --serve                  the same as a page, on this machine alone
+  halftruth watch out/ranking                          a federation from files: halftruth federate --out out/ranking
   halftruth watch --budgets nodes                      what nodes on this machine have left, while they answer
   halftruth watch --budgets node.toml --once
 
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
-    parser.add_argument("out", metavar="OUT", nargs="?", help="the folder that halftruth run writes to")
+    parser.add_argument("out", metavar="OUT", nargs="?", help="the folder that halftruth run, or federate, writes to")
     parser.add_argument(
         "--budgets",
         metavar="PATH",

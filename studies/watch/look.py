@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from protocol.arms import Arm
 from protocol.coins import Floats
 from protocol.strict import StudyError
 from protocol.study import Cell, cells
 from studies import results
+from studies.federate.progress import Progress, read_progress
 from studies.folder import Folder, open_study
 from studies.load import Loaded
 from studies.parts import part_path
@@ -36,15 +38,18 @@ class Count:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """A run at a moment.
+    """A run at a moment, of a study or a federation from files: its name, its fingerprint in hex and its `arms`.
 
     `runtimes` of its parts, `state`, `counts` by n, the seconds `left` (None: not known) and since a sign of life
     (`quiet`), moments of the true L2 `errors` so far by setting and arm, `messages` of nodes, and names of parts that
-    are `unread`, since they are damaged or another study's.
+    are `unread`, since they are damaged or another study's. A federation from files is one unit, whose errors nobody
+    knows; `failed` says why it has no estimate.
     """
 
     folder: Folder
-    loaded: Loaded
+    name: str
+    fingerprint: str
+    arms: tuple[Arm, ...]
     runtimes: tuple[str, ...]
     state: str
     counts: tuple[Count, ...]
@@ -52,7 +57,9 @@ class Seen:
     quiet: float
     errors: Mapping[Key, Moments]
     messages: Messages
-    unread: tuple[str, ...]
+    unread: tuple[str, ...] = ()
+    failed: str = ""
+    from_files: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +78,9 @@ class Watch:
 
     def look(self, now: float) -> Seen:
         """What is there at `now`, seconds since 1970. Raises StudyError where no run has begun, or where it is none."""
+        federation = None if self.folder.study.exists() else read_progress(self.folder.path)
+        if federation is not None:
+            return self._federation(federation, now)
         loaded, record = self._opened()
         units = cells(loaded.study, record["block"])
         paths = {cell: part_path(self.folder.parts, cell) for cell in units}
@@ -82,7 +92,9 @@ class Watch:
         errors = self._errors(loaded, [paths[cell] for cell in finished])
         return Seen(
             folder=self.folder,
-            loaded=loaded,
+            name=loaded.study.name,
+            fingerprint=loaded.study.fingerprint.hex(),
+            arms=loaded.study.arms,
             runtimes=tuple(sorted({part.runtime for part in self._parts.values() if part is not None})),
             state=state,
             counts=_counts(loaded, units, finished),
@@ -91,6 +103,26 @@ class Watch:
             errors=errors,
             messages=messages(self._said()),
             unread=tuple(sorted(name for (name, _), part in self._parts.items() if part is None)),
+        )
+
+    def _federation(self, progress: Progress, now: float) -> Seen:
+        """A federation from files, as what it writes says."""
+        ended, sign = progress.ended, max(self._sign({}), progress.began)
+        finished = ended is not None and not progress.failed
+        return Seen(
+            folder=self.folder,
+            name=f"federation of {progress.split}",
+            fingerprint=progress.fingerprint,
+            arms=progress.arms,
+            runtimes=(progress.runtime,),
+            state=RUNS if ended is None else FINISHED if finished else STOPPED,
+            counts=(Count(progress.rows, int(finished), 1, int(finished), 1),),
+            left=0.0 if finished else None,
+            quiet=max(0.0, now - (sign if ended is None else ended)),
+            errors={},
+            messages=messages(self._said()),
+            failed=progress.failed,
+            from_files=True,
         )
 
     def _opened(self) -> tuple[Loaded, dict[str, Any]]:

@@ -107,9 +107,8 @@ def _said(watch: Watch | None, budgets: Budgets) -> dict[str, Any]:
 
 def _arms(seen: Seen) -> list[tuple[str, str, str]]:
     """(name, label, trust) of the study's arms, in its order."""
-    arms = seen.loaded.study.arms
-    labels = looks(arms)
-    return [(arm.name, labels[arm.name].label, "none" if arm.trust is None else arm.trust.label) for arm in arms]
+    labels = looks(seen.arms)
+    return [(arm.name, labels[arm.name].label, "none" if arm.trust is None else arm.trust.label) for arm in seen.arms]
 
 
 def _share(each: Left) -> float | None:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from protocol.trust import Trust
+from studies.federate.progress import RESULT
 from studies.summary import Moments, Setting
 from studies.terminal import printable
 from studies.watch.budgets import Budget, budgets_as_json
@@ -44,8 +45,8 @@ def document(seen: Seen | None, budgets: Sequence[Budget] = ()) -> dict[str, Any
 
 def _run(seen: Seen) -> dict[str, Any]:
     return {
-        "study": seen.loaded.study.name,
-        "fingerprint": seen.loaded.study.fingerprint.hex(),
+        "study": seen.name,
+        "fingerprint": seen.fingerprint,
         "runtimes": list(seen.runtimes),
         "state": seen.state,
         "seconds_left": seen.left,
@@ -81,7 +82,7 @@ def duration(seconds: float) -> str:
 def head(seen: Seen) -> str:
     """The study, and whether it runs, in a line."""
     where = f" ({', '.join(seen.runtimes)})" if seen.runtimes else ""
-    return f"{printable(seen.loaded.study.name)}{where}: {standing(seen)}"
+    return f"{printable(seen.name)}{where}: {standing(seen)}"
 
 
 def standing(seen: Seen) -> str:
@@ -111,7 +112,7 @@ def _errors(seen: Seen) -> Table:
     claims = [level for level in levels if level[0] is not None] or [(None, None)]
     table = table_of(f"n = {n:,}", *(_level(level, claims) for level in claims))
     table.caption, table.caption_justify = FOUND, "left"
-    for arm in seen.loaded.study.arms:
+    for arm in seen.arms:
         open_ = arm.trust in (None, Trust.CLEAR)
         keys = [(Setting(n, None, None) if open_ else Setting(n, *level), arm.name) for level in claims]
         table.add_row(Text(printable(arm.name)), *(_cell(seen.errors.get(key)) for key in keys))
@@ -146,11 +147,24 @@ def lines(seen: Seen) -> Iterator[str]:
         yield f"{name} does not read: it is left out."
     if seen.state == RUNS and seen.quiet > STILL:
         yield f"Nothing was written for {duration(seen.quiet)}: a unit takes long, or the run was killed."
+    if seen.from_files:
+        yield from _of_federation(seen)
+        return
     if seen.state not in (RUNS, FINISHED):
         logs = f"; logs of its processes: {seen.folder.logs}" if seen.folder.logs.is_dir() else ""
         yield f"Go on with the same halftruth run and --resume{logs}."
     if seen.state == FINISHED:
         yield f"Tables and plots: halftruth report {seen.folder.path}"
+
+
+def _of_federation(seen: Seen) -> Iterator[str]:
+    """What came of a federation from files."""
+    if seen.failed:
+        yield f"No estimate: {seen.failed}."
+    if seen.state not in (RUNS, FINISHED):
+        yield "Ask again with the same halftruth federate: what nodes have answered costs nothing."
+    if seen.state == FINISHED:
+        yield f"The estimate: {seen.folder.path / RESULT}"
 
 
 def _error(setting: Setting, arm: str, moments: Moments) -> dict[str, Any]:

@@ -157,7 +157,9 @@ def test_a_node_s_ledger_is_not_made_in_silence(tmp_path: Path, capsys: Say) -> 
     assert f"{out / 'node-1' / 'ledger.sqlite'}: if this node had one" in told[2][0]
 
 
-@pytest.mark.parametrize("words", [(), ("--trust", "central", "--unit", "labeler", "--cap", "2")])
+@pytest.mark.parametrize(
+    "words", [(), ("--trust", "central", "--unit", "labeler", "--cap", "2"), ("--trust", "distributed")]
+)
 def test_the_server_is_told_nothing_that_follows_from_an_answer_and_no_name(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
@@ -229,7 +231,7 @@ def test_a_folder_that_is_not_whole_is_named(
         (["--epsilon", "1", "--cap", "5"], "--cap 5: the nodes of this split answer"),
         (["--epsilon", "1", "--ties", "drop"], "split the file with --ties-public"),
         (["--epsilon", "1", "--ties", "half"], "half a win cannot be randomised"),
-        (["--epsilon", "1", "--delta", "1e-5"], "--delta: only a central guarantee has one"),
+        (["--epsilon", "1", "--delta", "1e-5"], "--delta: only a central, distributed or shuffled guarantee has one"),
         (["--epsilon", "1", "--state", "s"], "--state: only for the curator"),
         (["--epsilon", "1", "--deadline", "5"], "--on in-process: expected --nodes with it, and no --deadline"),
         ([], "--epsilon: expected a level for --trust local"),

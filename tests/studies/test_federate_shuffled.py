@@ -69,7 +69,7 @@ def test_a_ranking_through_a_shuffler(split: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("HALFTRUTH_SHUFFLER", str(at))
         monkeypatch.setenv("HALFTRUTH_KEY", str(split / "server.key"))
         capsys.readouterr()
-        code, said = main(words), capsys.readouterr()
+        code, said = main([*words, "--transcript", str(split / "kept")]), capsys.readouterr()
         assert code == 0, said.err
         found: dict[str, Any] = json.loads(said.out)
         assert main(words) == 0  # the same task: the same reports, for nothing
@@ -80,6 +80,13 @@ def test_a_ranking_through_a_shuffler(split: Path, monkeypatch: pytest.MonkeyPat
     totals = [one for number in range(NODES) for one in read_labelers(split / f"node-{number}" / "ledger.sqlite")]
     assert len(totals) == LABELERS
     assert all(one.epsilon == 6 for one in totals)  # three labels each
+    kept, told = ["audit", "transcript", str(split / "kept"), "--trust"], []
+    for promise in (["shuffled", "--epsilon", "2"], ["shuffled", "--epsilon", "1"], ["local", "--epsilon", "2"]):
+        code = main([*kept, *promise])
+        told.append((code, capsys.readouterr().out))
+    assert [code for code, _ in told] == [0, 1, 1], told
+    assert "randomized-response at 2, by way of a shuffler: 3" in told[0][1]
+    assert "a claim of 2 above 1" in told[1][1] and "asks for shuffled where local was promised" in told[2][1]
 
 
 def test_a_split_for_a_shuffler_says_what_is_missing(split: Path, capsys: Say) -> None:

@@ -11,13 +11,14 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from client.labeler import Node, answer
+from client.labeler import Node
 from client.ledger_view import read_entries, read_labelers
+from client.replies import reply as carried
 from client.sources.loading import read_table
 from protocol.privacy import Unit
 from server.release_file import read_releases
+from studies import in_process
 from studies.cli import main
-from studies.fit import round as fit_round
 
 FILES = ("first_names.csv", "german_parties_2009.csv")
 ADDRESSED = ("--public-data", "--coins", "addressed", "--seed", "7")
@@ -146,11 +147,11 @@ def test_no_name_crosses_the_border(
     crossed: list[bytes] = []
 
     def overheard(raw: bytes, node: Node) -> bytes:
-        reply = answer(raw, node)
+        reply = carried(raw, node)
         crossed.extend((raw, reply))
         return reply
 
-    monkeypatch.setattr(fit_round, "answer", overheard)
+    monkeypatch.setattr(in_process, "reply", overheard)
     votes = write(tmp_path, "anna-labeler,apple-item,pear-item,apple-item", "bert-labeler,apple-item,pear-item,item_b")
     run(capsys, votes, "--trust", trust, "--epsilon", "1", "--state", tmp_path / "state-folder")
     assert len(crossed) == 2

@@ -10,7 +10,7 @@ import pytest
 
 from protocol.arms import DISTRIBUTED, Arm
 from protocol.features import row_bound
-from protocol.messages import Mechanism, Runs, Task
+from protocol.messages import Mechanism, Runs, Task, Ties
 from protocol.noise.accounting import least_variance
 from protocol.noise.terms import FINE, least_modulus, sensitivity_squared, terms_of
 from protocol.privacy import Unit
@@ -19,11 +19,13 @@ from protocol.secure.masks import least_rows
 from protocol.store import FeatureStore
 from protocol.strict import StudyError
 from protocol.study import Cell, Grid, Study
+from protocol.terms import row_exponent
 from protocol.trust import Trust
 from server.choice_designs import ChoiceDesigns
 from server.designs import Designs
 from server.mechanisms.sensitivity import largest_squared_norm
-from server.tasks import offers
+from server.task_shares import about
+from server.tasks import for_labelers, offers, with_ties
 
 PAIRS = Problem(5, "gaussian", sum_zero=True, bound=Decimal(3))
 CHOICES = Problem(4, "gaussian", sum_zero=True, bound=Decimal(3), kind="choice", model="plackett-luce", choices=3)
@@ -136,8 +138,12 @@ def test_parameters_out_of_range_are_refused(name: str, value: str) -> None:
         {"rows": Runs.of(range(499))},
         {"unit": Unit.LABELER},
         {"cap": 2},
+        {"unit": Unit.LABELER, "cap": 2},
+        {"unit": Unit.RECORD},
         {"trust": Trust.CENTRAL},
         {"exponent": None},
+        {"exponent": -901},
+        {"groups": np.zeros(500, dtype=np.int32)},
         {"menu": (Mechanism.of("gaussian-statistic-clipped"),)},
     ],
 )
@@ -170,3 +176,45 @@ def test_choices_count_the_rounding_of_both_ends() -> None:
     radius, exponent = Decimal(2), -8
     assert sensitivity_squared(PAIRS, radius, exponent) == 512**2 + 1  # a little above: weights round
     assert sensitivity_squared(CHOICES, radius, exponent) >= (512 + np.sqrt(3)) ** 2
+
+
+ROWS = Runs.of(range(0, 500, 5))
+HONEST = Arm(Trust.DISTRIBUTED, "skellam", "mle", (("honest", Decimal("0.8")),))
+
+
+@pytest.mark.parametrize(
+    ("problem", "ties", "cap"), [(PAIRS, Ties.HALF, 3), (PAIRS, Ties.DROP, 1), (SHAPED, Ties.COIN, 3)]
+)
+def test_noise_is_for_the_rows_the_labels_and_the_ties_that_are_asked(problem: Problem, ties: Ties, cap: int) -> None:
+    """All labels of the labeler whose rows are longest are turned over, half wins too: the sum moves within the terms.
+
+    It moves so far: labelers whose rows are all alike are what the terms are for.
+    """
+    task = about(for_labelers(with_ties(task_of(problem), ties), cap, np.zeros(500, dtype=np.int32)), HONEST, ROWS)
+    terms = terms_of(task, task.menu[0])
+    assert (terms.shares.honest, least_rows(task), task.groups, task.cap) == (80, 100, None, cap)
+    grid, unit = row_exponent(task), 2.0 ** (task.exponent or 0)
+    assert task.exponent is not None and grid - task.exponent == (ties is Ties.HALF)
+    rows = Designs(FeatureStore(3), 3, problem, 500, 0).get(grid, terms.radius, None, None, task.map).rows / unit
+    assert (rows == np.rint(rows)).all()
+    if ties is Ties.HALF:
+        assert (rows / 2 == np.rint(rows / 2)).all(), "half a row is a whole number of units"
+    longest = rows[np.argmax((rows**2).sum(axis=1))]
+    for labels in np.stack(np.meshgrid(*[[-1.0, -0.5, 0.0, 0.5, 1.0]] * cap), axis=-1).reshape(-1, cap):
+        assert ((labels.sum() * longest) ** 2).sum() <= terms.sensitivity_squared
+    assert ((cap * longest) ** 2).sum() >= 0.99 * terms.sensitivity_squared
+    assert 2.0**FINE <= float(terms.shares.variance) ** 0.5 <= 2.0 ** (FINE + 1.1)
+    assert 2 * (100 * np.abs(rows).max() + 10 * float(terms.shares.share * 100) ** 0.5) < task.modulus
+
+
+def test_noise_for_one_label_is_not_enough_for_a_labeler_s() -> None:
+    one, labelers = task_of(), for_labelers(task_of(), 3, np.zeros(500, dtype=np.int32))
+    with pytest.raises(ValueError, match="expected a variance"):
+        terms_of(labelers, one.menu[0])
+    three = about(labelers, HONEST, ROWS)
+    assert terms_of(three, three.menu[0]).sensitivity_squared <= 9 * 1.01 * 4.0**FINE
+    with pytest.raises(ValueError, match="expected a variance"):
+        terms_of(replace(three, cap=4), three.menu[0])
+    fewer = replace(three, rows=Runs.of(range(0, 400, 5)))
+    with pytest.raises(ValueError, match="least"):
+        terms_of(fewer, three.menu[0])

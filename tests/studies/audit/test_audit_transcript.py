@@ -14,17 +14,20 @@ import pytest
 from client.labeler import Node, answer
 from client.ledger import MemoryLedger
 from client.policy import Policy
+from protocol.arms import Arm
 from protocol.codec import decode_reply, decode_task, encode_bundle, encode_reply, encode_report, encode_task
-from protocol.messages import Mechanism, Report, Runs, Task, Ties
+from protocol.messages import Coins, Mechanism, Report, Runs, Task, Ties
 from protocol.privacy import Unit
 from protocol.problem import Problem
 from protocol.store import FeatureStore
 from protocol.strict import StudyError
+from protocol.study import Cell, Grid, Study
 from protocol.trust import Trust
+from server.tasks import offers
 from server.transcript import FRAME, Transcript
 from studies.audit.given import GivenLabels
 from studies.audit.stored import Stored, stored
-from studies.audit.transcript import Promise, received
+from studies.audit.transcript import Promise, Received, received
 from studies.cli import main
 
 ONE = Decimal(1)
@@ -129,6 +132,29 @@ def test_a_lie_is_told(tmp_path: Path, lie: str) -> None:
     found = received(stored(folder), PROMISE)
     assert any(words in told for told in found.broken), found.broken
     assert main(["audit", "transcript", str(folder), "--epsilon", "1"]) == 1
+
+
+def test_a_shuffled_answer_has_to_go_through_the_shuffler(tmp_path: Path) -> None:
+    """A simulation has none; with the system's coins a server would know whose the report is."""
+    design = np.eye(1)[np.zeros(300, dtype=np.int64)]
+    problem, arm = Problem(1, "values", False, Decimal(3), design), Arm(Trust.SHUFFLED, "randomized-response", "rr-mle")
+    study = Study("crowd", 1, 1, problem, Grid((300,), (ONE,), (Decimal("1e-3"),)), (arm,))
+    (offer,) = offers(study, Cell(300, 0, 1))
+    assert offer.task is not None
+    raw, source = encode_task(offer.task), GivenLabels((0, 1) * 150)
+    node = Node(source, Policy.simulation(), MemoryLedger(), "addressed", FeatureStore(1), seed=1)
+    simulated = answer(raw, node)
+
+    def heard(name: str, came: bytes, trust: Trust) -> Received:
+        (tmp_path / name).mkdir()
+        return received(stored(written(tmp_path / name, [raw], came)), Promise(trust, ONE, addressed=True))
+
+    told = heard("simulated", simulated, Trust.SHUFFLED)
+    past = heard("past", changed(simulated, lambda report: replace(report, coins=Coins.OS)), Trust.SHUFFLED)
+    other = heard("other", changed(simulated, of_another_table), Trust.CENTRAL)
+    assert not told.broken and told.tasks == {"shuffled: randomized-response at 1": 1}
+    assert any("came past the shuffler" in words for words in past.broken)
+    assert any("a table that is not that of" in words for words in other.broken)
 
 
 def test_coins_of_a_seed_are_told_unless_they_were_promised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

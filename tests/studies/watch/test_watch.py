@@ -107,7 +107,7 @@ def test_who_watches_sees_a_run_that_is_begun_anew(loaded: Loaded, finished: Pat
     other = load(STUDY, [*SMALL, "study.seed=8"])
     prepare(Folder(out), other, 2, resume=False, overwrite=True)
     seen = watch.look(time.time())
-    assert (seen.state, dict(seen.errors), seen.loaded.study.seed) == (RUNS, {}, 8)
+    assert (seen.state, dict(seen.errors), seen.fingerprint) == (RUNS, {}, other.study.fingerprint.hex())
 
 
 def test_parts_that_do_not_read_or_are_of_another_study_are_named(finished: Path, tmp_path: Path) -> None:
