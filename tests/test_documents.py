@@ -29,6 +29,7 @@ GUIDES = (
     "ATTACKS",
     "AUDIT",
     "BENCHMARKS",
+    "BETWEEN",
     "CHOICES",
     "DATA",
     "DEFAULTS",
