@@ -43,7 +43,8 @@ def rounded(values: Floats, terms: RecordTerms, words: NDArray[np.uint64]) -> In
 
 def _whole(units: Floats, part: Floats, largest: int) -> Integers:
     below = np.floor(units)
-    return np.minimum(below + (part < units - below), largest).astype(np.int64)
+    found: Integers = np.minimum(below + (part < units - below), largest).astype(np.int64)
+    return found
 
 
 def _squares(values: Integers) -> Integers:

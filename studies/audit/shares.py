@@ -18,9 +18,9 @@ from client.payloads import Asked
 from protocol.arms import Arm
 from protocol.coins import Words
 from protocol.messages import Coins, Mechanism, Task
-from protocol.noise.accounting import least_variance
+from protocol.noise.accounting import Shares, least_variance
 from protocol.noise.table import table
-from protocol.noise.terms import Terms, sensitivity_squared, terms_of
+from protocol.noise.terms import sensitivity_squared, terms_of
 from protocol.problem import Problem
 from protocol.secure.masks import centred
 from protocol.store import FeatureStore
@@ -37,7 +37,7 @@ DELTA = Decimal("1e-5")
 ROWS, HONEST = 8, Decimal("0.75")
 SMALL = 6  # grid units that a label moves the sum by, where the law of it is worked out
 _LABELS = {"all 0": (0,) * ROWS, "first 1": (1, *(0,) * (ROWS - 1))}
-_PACE = 0.2
+PACE = 0.2
 _PLAYED = "six honest rows of eight, one a member: client.payloads:Asked and tables of protocol.noise"
 _EXACT = "one member with all rows: client.payloads:Asked on all classes of coins"
 
@@ -47,11 +47,11 @@ def of_members(law: str, epsilon: Decimal) -> Subject:
     problem = Problem(4, "gaussian", True, Decimal(3))
     arm = Arm(Trust.DISTRIBUTED, law, "mle", (("honest", HONEST), ("radius", Decimal("0.5"))))  # all are clipped
     task = _task(problem, arm, epsilon)
-    terms = terms_of(task, task.menu[0])
-    inputs = {name: (_without_noise(task, labels), terms) for name, labels in _LABELS.items()}
+    shares = terms_of(task, task.menu[0]).shares
+    inputs = {name: (_without_noise(task, labels), shares) for name, labels in _LABELS.items()}
     claim = Claim(epsilon, DELTA, "label")
     pairs = (("all 0", "first 1"),)
-    return Subject(f"distributed/{law}", claim, inputs, pairs, _PLAYED, draw=_drawn, pace=_PACE, normal=True)
+    return Subject(f"distributed/{law}", claim, inputs, pairs, _PLAYED, draw=drawn, pace=PACE, normal=True)
 
 
 def of_one(law: str, epsilon: Decimal) -> Subject:
@@ -107,13 +107,12 @@ def _without_noise(task: Task, labels: tuple[int, ...]) -> tuple[int, ...]:
     return tuple((with_labels - zeros).tolist())
 
 
-def _drawn(held: tuple[tuple[int, ...], Terms], count: int, coins: AuditCoins) -> Floats:
+def drawn(held: tuple[tuple[int, ...], Shares], count: int, coins: AuditCoins) -> Floats:
     """The opened sum less what colluders added: of six rows with a draw each."""
-    exact, terms = held
-    shares = terms.shares
+    exact, shares = held
     words = coins.words(count * shares.honest, 2 * shares.dimension)
-    drawn = table(shares.law, shares.share).draw(words.reshape(count, shares.honest, shares.dimension, 2))
-    found: Floats = np.array(exact, dtype=np.float64) + drawn.sum(axis=1)
+    noise = table(shares.law, shares.share).draw(words.reshape(count, shares.honest, shares.dimension, 2))
+    found: Floats = np.array(exact, dtype=np.float64) + noise.sum(axis=1)
     return found
 
 

@@ -71,6 +71,7 @@ def _registered() -> Mapping[str, Build]:
     for name in DISTRIBUTED:
         found[f"distributed/{name}"] = partial(_distributed, name, False)
         found[f"distributed/{name}/exact"] = partial(_distributed, name, True)
+    found["distributed/skellam/records"] = partial(_distributed_records, "skellam")  # of others only the law differs
     for name in CENTRAL:
         found[f"central/{name}"] = partial(_central, name, False)
     found["central/gaussian-statistic/ledger"] = partial(_central, "gaussian-statistic", True)
@@ -115,6 +116,12 @@ def _distributed(name: str, exact: bool, epsilon: Decimal) -> Subject:
     from studies.audit.shares import of_members, of_one
 
     return of_one(name, epsilon) if exact else of_members(name, epsilon)
+
+
+def _distributed_records(name: str, epsilon: Decimal) -> Subject:
+    from studies.audit.record_shares import of_records
+
+    return of_records(name, epsilon)
 
 
 def _numbers(name: str, dimension: int, epsilon: Decimal) -> Subject:
