@@ -120,7 +120,7 @@ def test_a_round_that_is_opened_again_is_refused_where_it_cannot_be_paid(tmp_pat
     assert spent(path) == (LEVEL, FAILURE)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, ROUNDS - 1), st.integers(0, 3)), max_size=12))
 def test_a_run_pays_as_often_as_its_most_opened_round(asked: list[tuple[int, int]]) -> None:
     """As often as it has to, and no more: so many copies of it hold each round at most once."""

@@ -50,8 +50,8 @@ def heard_of(loaded: Loaded, clients: int = 3) -> tuple[InProcess, Task, Heard]:
 
 
 def test_the_same_bits_whoever_holds_the_rows() -> None:
-    loaded = loaded_of(MEAN, DESCENT)
-    found = [list(run_cell(loaded.study, loaded.theta, Cell(120, 0, 2), clients)) for clients in (1, 3)]
+    loaded = loaded_of(DESCENT)
+    found = [list(run_cell(loaded.study, loaded.theta, Cell(120, 0, 2), clients)) for clients in (1, 2)]
     assert [one.theta.tobytes() for one in found[0]] == [one.theta.tobytes() for one in found[1]]
     assert all(one.theta.shape == (5,) and np.abs(one.theta - 1).max() < 2 for one in found[0])
 
