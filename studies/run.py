@@ -16,8 +16,10 @@ import pyarrow as pa
 from protocol.numerics import fingerprint
 from protocol.strict import StudyError
 from protocol.study import Cell
+from server.first_kernels import SHARES, compile_share
 from studies.folder import Folder, merge, prepare
 from studies.load import Loaded
+from studies.machine import kernels_kept
 from studies.parts import part_path, weight
 from studies.unit import How, UnitError, deaf, one_thread, run_unit, start_worker, work
 
@@ -125,6 +127,10 @@ def _in_workers(
         )
         try:
             with deaf():
+                first = [pool.submit(compile_share, number) for number in range(SHARES)] if _compiles(loaded) else []
+            for compiled in first:
+                compiled.result()
+            with deaf():
                 futures = {pool.submit(work, cell): cell for cell in missing}
             for future in as_completed(futures):
                 yield futures[future], future.result()
@@ -144,6 +150,12 @@ def _in_workers(
             raise
         finally:
             pool.shutdown()
+
+
+def _compiles(loaded: Loaded) -> bool:
+    """Whether its workers would begin by compiling kernels that one of them could have from the other."""
+    problem = loaded.study.problem
+    return problem.kind == "pairwise" and problem.features != "items" and not kernels_kept()
 
 
 def _note_session(folder: Folder, facts: Mapping[str, Any], duration: float, seconds: dict[str, float]) -> None:

@@ -168,8 +168,10 @@ class RowFeatures(Features):
         return sums_over_rows(self.count, 0, self.shape[1], add).mean(self.count)[2]
 
     def take(self, rows: slice | NDArray[np.intp]) -> Self:
-        """Some of the rows, copied."""
-        return replace(self, rows=self.rows[rows].copy(), scales=_some(self.scales, rows))
+        """Some of the rows, copied; read-only as these are, since kernels are compiled for either."""
+        copied = self.rows[rows].copy()
+        copied.flags.writeable = self.rows.flags.writeable
+        return replace(self, rows=copied, scales=_some(self.scales, rows))
 
 
 @dataclass(frozen=True, eq=False)
