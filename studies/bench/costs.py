@@ -7,6 +7,7 @@ one, as if in a process of its own: nothing that others worked out is left for i
 """
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -32,7 +33,8 @@ from server.listening import listen
 from server.register import Known, Register
 from server.tasks import offers
 from studies.bench.costs_room import Clients, Key, Link, Meter, sign_tasks, sign_words
-from studies.bench.costs_show import Cost, table, write
+from studies.bench.costs_show import ENDINGS, Cost, table, write
+from studies.cli import count
 from studies.in_process import in_process
 from studies.load import build
 
@@ -128,19 +130,44 @@ def measured(sizes: Sequence[tuple[int, int]], runs: int, trusts: Sequence[Trust
                         yield played(trust, clients, dimension, run, Path(own))
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print, and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", action="append", metavar="NxD", help="clients and numbers a client (100x10)")
-    parser.add_argument("--runs", type=int, default=5, help="exchanges of each model and size (5)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="each run as a line, .csv or .json")
+def size(text: str) -> tuple[int, int]:
+    """Clients and numbers: 100x10. Raises argparse.ArgumentTypeError."""
+    parts = text.split("x")
+    if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise argparse.ArgumentTypeError(f"expected clients x numbers such as 100x10, got {text!r}")
+    clients, dimension = map(int, parts)
+    if clients < 3 or dimension < 1:
+        raise argparse.ArgumentTypeError(f"expected 3 clients or more, and a number or more, got {text}")
+    return clients, dimension
+
+
+def file(text: str) -> Path:
+    """Where runs go. Raises argparse.ArgumentTypeError."""
+    if Path(text).suffix not in ENDINGS:
+        raise argparse.ArgumentTypeError(f"expected a file that ends in {' or '.join(ENDINGS)}, got {text!r}")
+    return Path(text)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, print, and write; after Ctrl-C what was measured until then."""
+    parser = argparse.ArgumentParser(
+        prog="python -m studies.bench.costs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--size", action="append", type=size, metavar="NxD", help="clients x numbers each (100x10)")
+    parser.add_argument("--runs", type=count, default=5, help="exchanges of each model and size (5)")
+    parser.add_argument("--out", type=file, metavar="FILE", help="each run as a line, .csv or .json")
     args = parser.parse_args(words)
-    sizes = [tuple(map(int, size.split("x"))) for size in args.size or ["100x10"]]
-    found = list(measured([(clients, dimension) for clients, dimension in sizes], args.runs))
+    found, ended = list[Cost](), 0
+    try:
+        for cost in measured(args.size or [(100, 10)], args.runs):
+            found.append(cost)
+    except KeyboardInterrupt:
+        ended = 130
     print(table(found))
-    if args.out is not None:
+    if args.out is not None and found:
         write(found, args.out)
+    return ended
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -33,6 +33,7 @@ class Cost:
     shuffler_seconds: float
 
 
+ENDINGS = (".csv", ".json")
 HEADS = ("trust", "exchanges", "bytes up", "bytes down", "client, ms", "server, ms", "shuffler, ms")
 WIDTHS = (11, 9, 10, 10, 24, 24, 22)
 

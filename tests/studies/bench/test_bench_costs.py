@@ -2,13 +2,15 @@
 
 import csv
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from protocol.sealed import SEALED
 from protocol.trust import Trust
-from studies.bench.costs import ARMS, played
+from studies.bench import costs
+from studies.bench.costs import ARMS, main, played
 from studies.bench.costs_room import Meter
 from studies.bench.costs_show import Cost, table, write
 
@@ -55,14 +57,35 @@ def test_time_inside_of_other_time_is_not_counted_twice(monkeypatch: pytest.Monk
 
 
 def test_a_table_and_files_say_what_was_found(found: dict[Trust, Cost], tmp_path: Path) -> None:
-    costs = list(found.values())
-    said = table(costs)
+    made = list(found.values())
+    said = table(made)
     assert "3 clients, 2 numbers, runs: 1" in said
     assert all(f"\n{trust.label} " in said for trust in ARMS)
-    write(costs, tmp_path / "costs.csv")
-    write(costs, tmp_path / "costs.json")
+    write(made, tmp_path / "costs.csv")
+    write(made, tmp_path / "costs.json")
     rows = list(csv.DictReader((tmp_path / "costs.csv").read_text("utf-8").splitlines()))
-    assert [Cost(**one) for one in json.loads((tmp_path / "costs.json").read_text("utf-8"))] == costs
-    assert [int(row["up"]) for row in rows] == [one.up for one in costs]
+    assert [Cost(**one) for one in json.loads((tmp_path / "costs.json").read_text("utf-8"))] == made
+    assert [int(row["up"]) for row in rows] == [one.up for one in made]
     with pytest.raises(ValueError, match=r"\.csv or \.json"):
-        write(costs, tmp_path / "costs.txt")
+        write(made, tmp_path / "costs.txt")
+
+
+def test_what_was_measured_before_ctrl_c_is_kept(
+    found: dict[Trust, Cost], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> Iterator[Cost]:
+        yield found[Trust.LOCAL]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(costs, "measured", interrupted)
+    assert main(["--size", "3x2", "--out", str(tmp_path / "costs.json")]) == 130
+    assert "\nlocal " in capsys.readouterr().out
+    assert [one["trust"] for one in json.loads((tmp_path / "costs.json").read_text("utf-8"))] == ["local"]
+
+
+@pytest.mark.parametrize(
+    "words", [["--size", "3"], ["--size", "2x1"], ["--size", "ax1"], ["--runs", "0"], ["--out", "a"]]
+)
+def test_words_that_ask_for_nothing_are_refused(words: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(words)
