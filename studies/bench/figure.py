@@ -53,12 +53,16 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a figure should reach: a value in its unit, or so many times the best peer (or one that is named)."""
+    """What a figure should reach: a value in its unit, or so many times the best peer (or one that is named).
+
+    Where a `share` of the limit is given, that is enough too.
+    """
 
     least: float | None = None
     most: float | None = None
     times: float | None = None
     peer: str = ""
+    share: float | None = None
 
 
 def at_least(value: float) -> Asked:
@@ -71,9 +75,9 @@ def at_most(value: float) -> Asked:
     return Asked(most=value)
 
 
-def times(value: float, peer: str = "") -> Asked:
-    """At least `value` times as fast as the peer of that name, or as the best of all."""
-    return Asked(times=value, peer=peer)
+def times(value: float, peer: str = "", share: float | None = None) -> Asked:
+    """At least `value` times as fast as the peer of that name, or as the best of all; or a share of the limit."""
+    return Asked(times=value, peer=peer, share=share)
 
 
 NOTHING = Asked()

@@ -76,7 +76,7 @@ _ALL = (
     Figure(
         "descent",
         "20 rounds of private descent about 10^6 heavy-tailed records, d = 20",
-        times(10),
+        times(10, share=0.8),
         _in("records", "descent"),
     ),
     Figure(

@@ -9,6 +9,7 @@ from studies.bench.figure import Figure, Prepared, Side
 from studies.bench.row import LIMIT, OURS, PEER, Row
 
 Roles = Sequence[tuple[str, Side]]
+PAUSE = 0.1  # seconds: threads of linear algebra wait for more work that long, on cores that the next side wants
 
 
 def measure(figure: Figure, runs: int, small: bool) -> list[Row]:
@@ -52,6 +53,7 @@ def rows(name: str, prepared: Prepared, roles: Roles, costs: Sequence[Sequence[f
 
 def _cost(prepared: Prepared, side: Side) -> float:
     gc.collect()
+    time.sleep(PAUSE)
     begun = time.perf_counter()
     made = side.run()
     seconds = time.perf_counter() - begun

@@ -55,12 +55,15 @@ def wording(asked: Asked, unit: str) -> str:
 
     >>> wording(Asked(least=300), "M labels/s"), wording(Asked(times=10), "s"), wording(Asked(), "s")
     ('>= 300 M labels/s', '>= 10 x any peer', '-')
+    >>> wording(Asked(times=10, share=0.8), "s")
+    '>= 10 x any peer, or 80% of the limit'
     """
     if asked.least is not None:
         return f">= {number(asked.least)} {unit}"
     if asked.most is not None:
         return f"<= {number(asked.most)} {unit}"
-    return "-" if asked.times is None else f">= {asked.times:g} x {asked.peer or 'any peer'}"
+    enough = "" if asked.share is None else f", or {asked.share:.0%} of the limit"
+    return "-" if asked.times is None else f">= {asked.times:g} x {asked.peer or 'any peer'}{enough}"
 
 
 def reached(asked: Asked, rows: Sequence[Row]) -> bool | None:
@@ -70,5 +73,7 @@ def reached(asked: Asked, rows: Sequence[Row]) -> bool | None:
         return ours.value >= asked.least
     if asked.most is not None:
         return ours.value <= asked.most
+    if asked.share is not None and any(row.role == LIMIT and row.ratio >= asked.share for row in rows):
+        return True
     ratios = [row.ratio for row in rows if row.role == PEER and asked.peer in ("", row.side)]
     return None if asked.times is None or not ratios else min(ratios) >= asked.times

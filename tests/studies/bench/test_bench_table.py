@@ -84,6 +84,7 @@ def test_what_was_asked_is_met_or_not(found: list[Row]) -> None:
     quick = replace(found[1], side="quick", ratio=1.5)
     assert reached(times(3), [*found, quick]) is False, "every peer counts"
     assert reached(times(3, "slow"), [*found, quick]) is True
+    assert reached(times(3.01, share=0.5), found) is True and reached(times(3.01, share=0.51), found) is False
     assert reached(NOTHING, found) is None and reached(times(3, "absent"), found) is None
 
 
