@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Rows = NDArray[np.int64]
 BLOCK = 2048  # rows
-_SHORTER = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # grid units: the length of a row at its bound grows by about one half
+_TRIES = 64  # to shorten a row: mostly one or two do
 _FRACTION, _DROPPED = 2.0**-53, np.uint64(11)
 
 
@@ -22,23 +22,31 @@ def rounded(values: Floats, terms: RecordTerms, words: NDArray[np.uint64]) -> In
 
     |q| is the next number below |x| / unit, or with a chance of the fraction that is left the next one above: without a
     bias. Where a coordinate would go beyond `terms.largest` it is that. Where a row's squared length would go beyond
-    `terms.longest`, the row is shortened by as little out of `_SHORTER` units as does, before it is rounded by the same
-    coins; where none does it counts as 0. Coins: `words` (rows, d).
+    `terms.longest`, the row is shortened by hardly more than it takes, and rounded by the same coins: by half a unit
+    where its coordinates are many units, by d / 8 over its length where they are few. Coins: `words` (rows, d).
 
     Guarantee: |q_j| <= `largest`, and |q|^2 <= `longest` where there is one, in whole numbers and whatever the coins.
     """
     units, part = np.ldexp(np.abs(values), -terms.power), (words >> _DROPPED).astype(np.float64) * _FRACTION
     found = _whole(units, part, terms.largest)
     if terms.longest is not None:
-        length = math.sqrt(terms.longest)
-        for shorter in (*_SHORTER, length):
-            long = _squares(found) > terms.longest
-            if not long.any():
-                break
-            factor = max(0.0, 1.0 - shorter / length)
-            found[long] = _whole(units[long] * factor, part[long], terms.largest)
+        _shorten(found, units, part, terms.longest, terms.largest)
     signed: Integers = np.where(values < 0, -found, found)
     return signed
+
+
+def _shorten(found: Integers, units: Floats, part: Floats, longest: int, largest: int) -> None:
+    """Round rows that came out too long once more, shortened by what they were too long by, and a quarter of a unit."""
+    length, away = math.sqrt(longest), np.zeros(len(found))
+    for _ in range(_TRIES):
+        squares = _squares(found)
+        long = squares > longest
+        if not long.any():
+            return
+        away[long] += 0.25 + (squares[long] - longest) / (2.0 * length)
+        factor = np.maximum(0.0, 1.0 - away[long] / length)
+        found[long] = _whole(units[long] * factor[:, None], part[long], largest)
+    found[_squares(found) > longest] = 0
 
 
 def _whole(units: Floats, part: Floats, largest: int) -> Integers:

@@ -65,16 +65,16 @@ def test_rounding_has_no_bias_and_truncation_has() -> None:
         assert abs(np.trunc(8 * value) / 8 - value) > 0.05 / 8
 
 
-@pytest.mark.parametrize("dimension", [1, 8, 300])
-def test_rows_on_their_bound_are_shortened_by_a_unit_at_most(dimension: int) -> None:
-    """Rows of 100 units: their mean length along where they point is within 1 % of it, and hardly any is dropped."""
+@pytest.mark.parametrize(("dimension", "least"), [(1, 99.0), (8, 99.0), (300, 99.0), (30_000, 65.0)])
+def test_rows_on_their_bound_are_shortened_by_hardly_more_than_it_takes(dimension: int, least: float) -> None:
+    """Rows of 100 units: their length along where they point is within 1 % of it, and less where most numbers are 0."""
     how = Bounded(100.0, L2)
     terms, drawn = terms_of(how, 0, dimension), np.random.default_rng(5)
-    values = bounded((drawn.standard_normal((2000, dimension)) ** 2 + 1) * 1e4, how)
+    values = bounded((drawn.standard_normal((2000 if dimension < 1000 else 20, dimension)) ** 2 + 1) * 1e4, how)
     coins = drawn.integers(0, 2**64, values.shape, dtype=np.uint64)
     whole = rounded(values, terms, coins)
     along = (whole * values).sum(axis=1) / 100.0
-    assert 99.0 < along.mean() < 100.0 and along.min() > 93.0
+    assert least < along.mean() < 100.0 and along.min() > least - 6.0
 
 
 def test_a_sum_is_that_of_its_rows_however_they_are_split() -> None:
