@@ -12,6 +12,8 @@ from protocol.codec import decode_task
 from protocol.coins import Floats
 from protocol.messages import Task
 from protocol.privacy import Guarantee
+from protocol.secure.codec import decode_ask
+from protocol.secure.messages import Stage, of_session
 from protocol.study import Cell, Grid, Study
 from protocol.trust import Trust
 from server.record_rounds import levels
@@ -74,11 +76,19 @@ def _of_records(study: Study, theta: Floats) -> Iterator[tuple[Guarantee, list[T
         tasks: list[Task] = []
 
         def ask(raws: list[bytes], tasks: list[Task] = tasks, room: InProcess = room) -> list[bytes]:
-            tasks.extend(map(decode_task, raws))
+            tasks.extend(decode_task(raw) for asked in raws for raw in _tasks_in(asked))
             return room.ask(raws)
 
         list(play(replace(study, grid=grid), cell, ask, room.server))
         yield Guarantee(epsilon, delta or Decimal(0), tasks[0].unit), tasks
+
+
+def _tasks_in(asked: bytes) -> Sequence[bytes]:
+    """The tasks that a message asks first: of a session those that it begins with."""
+    if not of_session(asked):
+        return [asked]
+    ask = decode_ask(asked)
+    return ask.tasks if ask.stage is Stage.KEYS else ()
 
 
 def _rows(tasks: Sequence[Task]) -> Iterator[list[Release]]:

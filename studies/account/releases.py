@@ -14,6 +14,7 @@ from protocol.record_terms import Bounded, channel_of
 from protocol.terms import computed_level
 from protocol.trust import Trust
 from server.mechanisms import CENTRAL
+from server.mechanisms.composition import exact_noise_multiplier
 from server.mechanisms.discrete_gaussian import up
 from server.mechanisms.rounds import ROUNDS
 from server.mechanisms.selection_rounds import shared_rounds
@@ -50,8 +51,12 @@ def release(task: Task) -> Release:
     mechanism, level, delta = task.menu[0], _up(task.epsilon), task.delta or Decimal(0)
     if task.trust is Trust.LOCAL:
         return _local(task, level, delta)
-    if task.trust in (Trust.SHUFFLED, Trust.DISTRIBUTED):  # their curves are proved at the claim alone
+    shares, records = task.trust is Trust.DISTRIBUTED, task.problem.kind == "records"
+    if task.trust is Trust.SHUFFLED or (shares and not records):  # their curves are proved at the claim alone
         return Release(level, delta)
+    if shares:  # held to the curve of Gaussian noise that keeps the claim of all rounds
+        assert task.epsilon is not None
+        return Release(level, delta, exact_noise_multiplier(task.epsilon, delta, Bounded.of(mechanism).rounds))
     if mechanism.name in RECORD:
         return Release(level, delta)
     if mechanism.name == EXCEEDANCES:

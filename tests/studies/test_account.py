@@ -198,3 +198,16 @@ def test_noise_in_shares_has_its_claim(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["account", str(ROOT / "studies/toml/distributed.toml"), "--set", "grid.epsilon=[1.0]"]) == 0
     told = capsys.readouterr().out
     assert "skellam" in told and "binomial" in told
+
+
+def test_rounds_under_masks_are_counted_as_a_curator_s(tmp_path: Path) -> None:
+    """Each in a session of its own: tasks are what sessions begin with, and noise is held to the Gaussian curve."""
+    arms = ("rounds = 3", "rounds = 3, batches = 'disjoint'")
+    words = [f"estimator = 'descent', step = 0.1, {more}" for more in arms]
+    masked = accounted(tmp_path, *(f"trust = 'distributed', {each}" for each in words))
+    curated = accounted(
+        tmp_path, *(f"trust = 'central', batches = 'all', {words[0]}", f"trust = 'central', {words[1]}")
+    )
+    assert [(len(claim.releases), claim.asked) for claim in masked] == [(3, 3), (1, 3)]
+    assert [claim.figures for claim in masked] == [claim.figures for claim in curated]
+    assert all(claim.figures.exact == pytest.approx(1, abs=1e-9) for claim in masked)
