@@ -153,6 +153,19 @@ def test_a_round_at_which_too_few_stay_opens_nothing() -> None:
         listen([task], InProcess(nodes, room.server).replies)
 
 
+def test_what_is_cut_towards_zero_has_a_bias_and_what_is_rounded_has_none() -> None:
+    """As docs/SECURE.md says of Skellam noise, whose variance is the same: a quarter of the noise, and 1 % of it."""
+    room, task, _ = heard_of(loaded_of(arm("binomial", honest=Decimal(1)), n=10_000, repetitions=1), 1)
+    terms, rows, (node,) = terms_of_records(task, task.menu[0]), np.arange(10_000), room.nodes
+    records = node.source.records(task, 0, rows)  # type: ignore[union-attr]
+    values = contributions(task, terms.how, gradients("mean", records, np.zeros(3), None), rows)
+    units, stddev = values / 2.0**terms.power, float(terms.shares.variance) ** 0.5
+    cut = np.abs((np.trunc(units) - units).sum(axis=0)) / stddev
+    whole = rounded(values, terms, node.draws(task, 0).roundings(rows, 3))
+    assert (cut > 0.25).all() and (cut < 0.28).all()
+    assert (np.abs((whole - units).sum(axis=0)) / stddev < 0.02).all()
+
+
 def paired(n: int, honest: str, norm: str, repetitions: int, law: str = "skellam") -> float:
     """The mean error over that of a curator's sum of exact rows, with the same noise, each at its own scale.
 
