@@ -18,6 +18,7 @@ from protocol.counting import counted
 from protocol.privacy import Unit
 from protocol.strict import StudyError
 from protocol.trust import Trust
+from studies.data.split_members import NODE_LINE, POLICY, TOLD, check_members, write_members
 from studies.federate.folder import open_private, write_csv
 from studies.federate.record_split import BOUNDS, RecordSplit, inline, quoted, write_record_split
 from studies.own_flags import seed_of
@@ -48,13 +49,16 @@ def split_records(args: argparse.Namespace, cut: Split, cap: Callable[[str, str]
     split = RecordSplit(trust, facts, held, columns.response, columns.scales, assumed, seed, args.central_rows)
     header, lines = lines_of(table)
     strict.make_folder(out := Path(args.out), "--out")
-    for index, rows in enumerate(parts):
-        folder = out / NODE.format(index)
+    folders, member = [out / NODE.format(index) for index in range(len(parts))], trust is Trust.DISTRIBUTED
+    for folder, rows in zip(folders, parts, strict=True):
         folder.mkdir(mode=0o700)
         write_csv(folder / RECORDS_FILE, header, _lines(lines, rows))
         with open_private(folder / NODE_FILE) as file:
-            file.write(node_toml(columns, header[-1], table.public, policy, seed))
+            file.write(node_toml(columns, header[-1], table.public, policy, seed, member))
         print(f"{folder}: {counted(len(rows), columns.unit.label)}")
+    if member:
+        write_members(folders)
+        print(TOLD)
     write_record_split(out / SERVER, split)
     print(f"{out / SERVER}: public facts about {counted(split.facts.rows, columns.unit.label)}")
     print(_spending(args, trust, columns.unit, seed))
@@ -90,7 +94,7 @@ def lines_of(table: RecordTable) -> tuple[list[str], Lines]:
     return [*names, header], lines
 
 
-def node_toml(columns: RecordColumns, row: str, public: bool, policy: str, seed: int | None) -> str:
+def node_toml(columns: RecordColumns, row: str, public: bool, policy: str, seed: int | None, member: bool) -> str:
     """A node file for the file beside it, whose column `row` has the rows' numbers, with these lines of a policy."""
     named = {"response": columns.response, "id": columns.id, "holder": columns.holder, "row": row}
     coins = 'entropy = "os"' if seed is None else f'entropy = "addressed"    # protects nobody\nseed = {seed}'
@@ -100,7 +104,7 @@ def node_toml(columns: RecordColumns, row: str, public: bool, policy: str, seed:
 [node]
 {coins}
 ledger = "ledger.sqlite"        # what was spent, and what was answered: keep it
-
+{NODE_LINE if member else ""}
 [source]
 kind = "records"
 file = {quoted(RECORDS_FILE)}
@@ -130,6 +134,7 @@ def _lines(lines: Lines, rows: NDArray[np.int64]) -> Iterator[Sequence[object]]:
 
 
 def _check(args: argparse.Namespace, table: RecordTable, trust: Trust) -> None:
+    check_members(trust, args.nodes)
     if not 1 <= args.nodes <= len(table.labelers):
         what = "holders" if table.columns.holder else "records"
         raise StudyError(f"--nodes: expected 1..{len(table.labelers)}, the number of {what}, got {args.nodes}")
@@ -157,7 +162,8 @@ def _policy(
         lines["central_rows"] = "true"
     if seed is not None:
         lines["max_epsilon"] = quoted(usual)
-    return "".join(f"{key} = {value}{SAID.get(key, '')}\n" for key, value in lines.items())
+    named = "".join(f"{key} = {value}{SAID.get(key, '')}\n" for key, value in lines.items())
+    return named + (POLICY if trust is Trust.DISTRIBUTED else "")
 
 
 def _seed(args: argparse.Namespace) -> int | None:

@@ -12,10 +12,10 @@ from studies.cli import add_mode_arguments, seconds
 from studies.fit import read_request
 from studies.fit.claim import TIES, UNITS
 from studies.fit.request import ALL_MECHANISMS, AUTO, WAYS, Request
-from studies.fit.shares import add_shares_arguments
 from studies.own_flags import refuse_flags
 from studies.records import OPTIONS, add_options
 from studies.records.columns import UNITS as RECORD_UNITS
+from studies.share_flags import add_shares_arguments
 from studies.terminal import print_line
 from studies.transcript_flag import add_transcript_argument, transcript_of
 

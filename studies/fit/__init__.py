@@ -10,7 +10,6 @@ from protocol.strict import StudyError
 from protocol.trust import RANDOMIZED, Trust
 from studies.fit.claim import HOLD_OUT, add_claim_arguments, read_estimator, read_ties, read_trust, read_unit
 from studies.fit.request import ALL_MECHANISMS, AUTO, CHOICE_WAYS, NONE, OWN, WAYS, Request
-from studies.fit.shares import add_shares_arguments, check_shares, share_of
 from studies.holder_file import (
     FORMATS,
     RANKINGS,
@@ -23,6 +22,7 @@ from studies.holder_file import (
     wanted,
 )
 from studies.own_flags import seed_of, state_of
+from studies.share_flags import add_shares_arguments, check_shares, share_of
 from studies.terminal import printable
 
 SLACK = (Trust.CENTRAL, Trust.DISTRIBUTED, Trust.SHUFFLED)  # guarantees with a delta

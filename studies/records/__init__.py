@@ -10,6 +10,7 @@ from protocol.trust import SIGHT, Trust
 from studies.own_flags import seed_of, state_of
 from studies.records.columns import add_record_arguments, decimal_of
 from studies.records.words import in_flags
+from studies.share_flags import SHARES, add_shares_arguments
 from studies.terminal import printable
 
 if TYPE_CHECKING:  # a command's --help need not wait for numpy
@@ -33,6 +34,7 @@ OPTIONS = {
     "coordinates": "how many sampled coordinates a local report has",
     "shape": "clip to the threshold, or truncate to 0 (clip)",
     "norm": "what is bounded: linf, each coordinate; or l2, the length (linf)",
+    "rotate": "of sums under masks bounded in length: hadamard, which makes messages shorter, or none (none)",
     "batches": "all records in every round, or disjoint ones (central: all; local: disjoint)",
     "average": "of the iterates: all, the last half, or the last",
     "project": "after every step: ball, box, simplex, sum-zero or none (with --bound: ball)",
@@ -41,6 +43,7 @@ EXAMPLES = """\
 examples:
   halftruth records losses.csv --columns loss --id claim --trust central --epsilon 1 --tail 0.5 --moment 20
   halftruth records losses.csv --columns loss --id claim --trust local --epsilon 2 --threshold 50
+  halftruth records losses.csv --columns loss --id claim --trust distributed --epsilon 1 --threshold 50
   halftruth records losses.csv --columns loss --trust clear --threshold 50
   halftruth records claims.csv --columns paid --holder state --unit holder --trust central --epsilon 1 --threshold 3000
   halftruth records visits.csv --columns age,gender=female --response visits --model linear --intercept --id person \\
@@ -63,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     trusts = [trust.label for trust in SIGHT if trust is not Trust.SHUFFLED]
     parser.add_argument("--trust", choices=trusts, required=True, help="whom the holders trust with their records")
     parser.add_argument("--epsilon", metavar="E", help="level for each record, or each holder; needed unless clear")
-    parser.add_argument("--delta", metavar="D", help="slack of a guarantee by Gaussian noise (1e-5)")
+    parser.add_argument("--delta", metavar="D", help="slack of a guarantee by noise on sums (1e-5)")
     parser.add_argument("--tail", metavar="V", help="v in (0, 1]: assume E|g|^(1+v) <= u of every coordinate")
     parser.add_argument("--moment", metavar="U", help="the u of --tail")
     parser.add_argument("--threshold", metavar="B", help="bound of a coordinate; in clear, what it would cut is told")
@@ -71,10 +74,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mechanism",
         metavar="NAME",
-        help="randomiser or noise (local: piecewise, or duchi below 0.5; central: gaussian)",
+        help="randomiser or noise (local: piecewise, or duchi below 0.5; central: gaussian; distributed: skellam)",
     )
     parser.add_argument("--bound", metavar="R", help="estimates of norm at most R")
     add_options(parser)
+    add_shares_arguments(parser)
     parser.add_argument("--state", metavar="DIR", help="folder of the ledgers (the user's state folder)")
     parser.add_argument("--public-data", action="store_true", help="the records are no secret: allows addressed coins")
     parser.add_argument("--coins", choices=["os", "addressed"], default="os", help="addressed: the same at every run")
@@ -158,7 +162,7 @@ def _arm(args: argparse.Namespace, trust: Trust, level: Decimal | None, dimensio
     """The arm as a table, of the options that were given; locally the usual mechanism with exact draws."""
     from protocol.numeric.rules import usual_mechanism
 
-    names = [*OPTIONS, *(() if trust is Trust.CLEAR else ("threshold",))]
+    names = [*OPTIONS, *SHARES, *(() if trust is Trust.CLEAR else ("threshold",))]
     given = {name: getattr(args, name) for name in ("mechanism", *names) if getattr(args, name) is not None}
     if trust is Trust.LOCAL and args.estimator != "votes" and level is not None:
         given = {"mechanism": usual_mechanism(dimension, level, live=True).name, **given}

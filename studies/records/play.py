@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 
-from client.labeler import Node, answer
+from client.labeler import Node
 from client.ledger_view import read_entries
 from client.policy import Policy
 from client.sources.record_table import RecordTable
@@ -23,6 +24,7 @@ from server.outcome import Outcome
 from server.record_rounds import opening
 from server.rounds import play
 from studies.fit.state import note_records
+from studies.in_process import carried
 from studies.own_room import own_room
 from studies.records.facts import RecordFacts, facts_of
 from studies.records.heavy import tails
@@ -61,7 +63,7 @@ def estimate(request: Request, table: RecordTable) -> Estimated:
 
         def ask(raws: list[bytes]) -> list[bytes]:
             sent.extend(raws)
-            return [answer(raw, node) for raw in raws]
+            return list(carried(raws, [node]))
 
         (outcome,) = play(study_of(request, facts), Cell(facts.rows, 0, 1), ask, server)
         charged = _paid(ledger) - before
@@ -103,6 +105,7 @@ def _parts(request: Request, table: RecordTable, where: Path | None) -> Iterator
         max_epsilon=request.epsilon,
         units=frozenset({table.columns.unit}),
         central_rows=request.arm.get("aggregate") == TRIMMED,
+        colluding=Decimal(0),  # of sums under masks it is the only member
     )
     with own_room(table, policy, where, request.trust, request.seed) as room:
         yield room

@@ -12,7 +12,7 @@ from protocol.decimals import decimal
 from protocol.numeric import NUMERIC, VOTES, numeric_channel
 from protocol.problem import RECORDS, Problem
 from protocol.record_arms import is_pure
-from protocol.record_study import needs_moment, record_arm
+from protocol.record_study import CLAIMING, needs_moment, record_arm
 from protocol.strict import StudyError
 from protocol.trust import Trust
 
@@ -73,13 +73,13 @@ def arm_of(content: Mapping[str, Any], place: str, problem: Problem) -> Arm:
     """An arm from a table of trust, estimator, mechanism and options. Raises StudyError that names the place."""
     arm = record_arm(content, place, problem, option)
     if arm.trust is None:
-        raise StudyError(f"[{place}] trust: expected clear, local or central, got none")
+        raise StudyError(f"[{place}] trust: expected clear, local, central or distributed, got none")
     return arm
 
 
 def needs_delta(arm: Arm) -> bool:
     """Whether an arm's claim has a delta."""
-    return arm.trust in (Trust.LOCAL, Trust.CENTRAL) and not is_pure(arm)
+    return arm.trust in CLAIMING and not is_pure(arm)
 
 
 def option(rule: OptionRule, value: Any, place: str) -> Option:

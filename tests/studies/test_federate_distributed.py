@@ -1,16 +1,36 @@
 """Files on several nodes whose answers are summed under masks: the command line's way, over real sessions."""
 
 import json
+import time
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from client.ledger_view import read_labelers
 from client.node_file import read_node
+from client.residues import noise_of
+from client.rows import answerable
 from client.secure.membership import read_pins
+from client.sources.loading import read_table
+from client.ties import settled, wins
 from deploy.node_keys import ensure_key
+from protocol.messages import Ties
+from protocol.noise.terms import terms_of
+from protocol.secure.messages import Stage
+from protocol.terms import row_exponent
+from protocol.trust import Trust
+from server.listening import listen
 from studies.cli import main
+from studies.fit.request import Request
+from studies.fit.task import policy_of, study_and_task
+from studies.folder import Folder
+from studies.in_process import carried
+from studies.own_room import own_room
+from studies.watch.look import FINISHED, Watch
 
 Say = pytest.CaptureFixture[str]
 LABELERS, NODES = 40, 3
@@ -163,10 +183,73 @@ def test_shares_of_rows_are_for_noise_in_shares(tmp_path: Path, capsys: Say) -> 
     assert "--survivors: only --trust distributed has noise in shares" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("ties", [Ties.HALF, Ties.COIN])
+def test_what_is_opened_is_the_sum_of_wins_and_the_rows_own_noise(tmp_path: Path, ties: Ties) -> None:
+    """Ties count 1/2 to the last bit; addressed coins, which the test draws again."""
+    (tmp_path / "votes.csv").write_text(votes(), encoding="utf-8")
+    table = read_table(tmp_path / "votes.csv", public=True)
+    table = replace(table, rows_held=np.arange(len(table.pairs)))
+    claim = (Decimal(1), Decimal("1e-5"), "auto", "mle", tmp_path)
+    request = Request(table.path, Trust.DISTRIBUTED, *claim, True, 7, ties)
+    _, task = study_and_task(request, table)
+    with own_room(table, policy_of(request, task), None, Trust.DISTRIBUTED, 7) as (node, _, server):
+        heard = listen([task], lambda raws: carried(raws, [node]))[task]
+        rows, terms = answerable(task, table), terms_of(task, task.menu[0])
+        noise = noise_of(terms.shares, rows, node.draws(task, 0))
+        y = wins(settled(task, table.labels(task, 0, rows).reveal(), node.draws(task, 0), rows))
+        q = server.designs(table.problem, task.n, 0).get(row_exponent(task), terms.radius, rows, None, task.map).rows
+    assert heard.collected.sums is not None and task.exponent is not None and (y == 0.5).any() == (ties is Ties.HALF)
+    assert heard.collected.sums[0].tolist() == (y @ q + noise * 2.0**task.exponent).tolist()
+
+
+def records(folder: Path, *words: str) -> list[str]:
+    """What is asked of a file of 60 losses."""
+    lines = "".join(f"c{place},{(7 * place) % 13 - 4}.25\n" for place in range(60))
+    (folder / "losses.csv").write_text(f"claim,loss\n{lines}", encoding="utf-8")
+    return [str(folder / "losses.csv"), "--columns", "loss", "--id", "claim", "--trust", "distributed", *words]
+
+
+def test_records_of_nodes_are_those_of_the_file(tmp_path: Path, capsys: Say) -> None:
+    out, asked = tmp_path / "split", ["--epsilon", "2", "--threshold", "8", "--honest", "0.5"]
+    fitted = said(["records", *records(tmp_path, *asked, *SEED)], capsys)
+    assert main(["data", "split", *records(tmp_path, *SEED), "--records", "--nodes", "3", "--out", str(out)]) == 0
+    found = said(asking(out, *asked), capsys)
+    assert found["estimate"] == fitted["estimate"]
+    assert (found["claimed_epsilon"], found["claimed_delta"], found["unit"]) == (2.0, 1e-5, "record")
+    assert main(asking(out, *asked, "--ties", "half")) == 2
+
+
+def test_records_pay_once_at_home_and_on_nodes(tmp_path: Path, capsys: Say) -> None:
+    words = ["--epsilon", "0.5", "--threshold", "8"]
+    command = ["records", *records(tmp_path, *words), "--state", str(tmp_path / "state")]
+    first, again = said(command, capsys), said(command, capsys)
+    assert first["estimate"] == again["estimate"]
+    assert (first["charged_rows"], again["charged_rows"]) == (60, 0)
+    assert main(["data", "split", *records(tmp_path), "--records", "--nodes", "2", "--out", str(tmp_path / "two")]) == 2
+    assert "expected 3 or more for --trust distributed" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_the_same_over_real_nodes(tmp_path: Path, capsys: Say) -> None:
     """A SuperLink and three SuperNodes; in this process their ledgers then say the same, for nothing."""
-    out = split(tmp_path, "--unit", "labeler", "--cap", "2")
+    out, seen = split(tmp_path, "--unit", "labeler", "--cap", "2"), tmp_path / "seen"
     words = ["--epsilon", "1", "--ties", "half", "--survivors", "0.8"]
-    found = said(["federate", str(out / "server"), "--nodes", str(out), *words], capsys)
+    found = said(["federate", str(out / "server"), "--nodes", str(out), *words, "--out", str(seen)], capsys)
+    told = Watch(Folder(seen)).look(time.time())
+    assert (told.state, told.messages.rounds, told.messages.nodes) == (FINISHED, len(Stage), NODES)
+    assert told.messages.all["answered"] == len(Stage) * NODES
     assert said(asking(out, *words), capsys) == found
+
+
+@pytest.mark.slow
+def test_a_sum_is_opened_without_those_who_drop_out(tmp_path: Path, capsys: Say) -> None:
+    """Five nodes, of whom one has another list of members, and takes no part: its eight labelers are missing."""
+    out = split(tmp_path, nodes=5)
+    stranger, _ = ensure_key(tmp_path / "stranger.key")
+    mine = out / "node-4" / "members"
+    mine.write_text(f"{stranger.line} somebody\n" + "".join(mine.read_text("ascii").splitlines(True)[1:]), "ascii")
+    words = ["--epsilon", "1", "--survivors", "0.8", "--mode", "live", "--quorum", "4"]
+    found = said(["federate", str(out / "server"), "--nodes", str(out), *words], capsys)
+    assert (found["trust"], found["claimed_epsilon"]) == ("distributed", 1.0)
+    paid = [len(read_labelers(out / f"node-{number}" / "ledger.sqlite")) for number in range(5)]
+    assert paid == [8, 8, 8, 8, 0]

@@ -17,8 +17,8 @@ from protocol.privacy import Unit
 from protocol.strict import StudyError
 from protocol.trust import Trust
 from server.release_file import read_releases
+from studies import in_process
 from studies.cli import main
-from studies.federate import rooms
 from studies.federate.record_split import read_record_split
 from studies.fit.state import CURATOR
 
@@ -204,7 +204,7 @@ def test_a_run_goes_on_after_a_crash(tmp_path: Path, capsys: Say, monkeypatch: p
         return answer(raw, node)
 
     with monkeypatch.context() as patched:
-        patched.setattr(rooms, "answer", crash)
+        patched.setattr(in_process, "reply", crash)
         assert main(["federate", str(out / "server"), "--nodes", str(out), "--on", "in-process", *words]) == 130
     released = [release.values for release in read_releases(state / CURATOR)]
     assert len(released) == 2

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-import studies.records.play as records_play
 from client.ledger_view import read_entries
 from client.sources.record_columns import RecordColumns
 from client.sources.record_table import read_record_table
@@ -19,6 +18,7 @@ from protocol.privacy import Unit
 from server.estimators.newton import EstimationError
 from server.mechanisms.gaussian import analytic_noise_multiplier
 from server.release_file import read_releases
+from studies import in_process
 from studies.cli import main
 from studies.fit.state import CURATOR, LEDGER
 from studies.records.exact import Flat, flat, loss, minimiser
@@ -77,7 +77,7 @@ def test_a_run_of_rounds_pays_once_and_goes_on_after_a_crash(
     losses: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("--columns", "x", *CENTRAL, *DESCENT, "--intercept")
-    state, answered = losses.parent / "state", records_play.answer
+    state, answered = losses.parent / "state", in_process.reply
     calls = []
 
     def crash(raw: bytes, node: Any) -> bytes:
@@ -87,7 +87,7 @@ def test_a_run_of_rounds_pays_once_and_goes_on_after_a_crash(
         return answered(raw, node)
 
     with monkeypatch.context() as patched:
-        patched.setattr(records_play, "answer", crash)
+        patched.setattr(in_process, "reply", crash)
         assert main(["records", str(losses), *words, "--state", str(state)]) == 130
     released = [release.values for release in read_releases(state / CURATOR)]
     assert len(released) == 2
