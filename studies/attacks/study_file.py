@@ -15,6 +15,7 @@ from protocol.decimals import decimal
 from protocol.problem import Problem
 from protocol.strict import StudyError
 from protocol.study_file import parse_problem
+from protocol.trust import Trust
 from studies.load import Loaded, assemble, build, expect, tables
 
 HOW = ("random", "flipped", "push", "collude", "extreme")
@@ -78,6 +79,11 @@ def load_attack_study(path: Path, overrides: Sequence[str] = ()) -> AttackStudy:
     if fractions != sorted(fractions):
         raise StudyError("[attack] fractions: expected them in increasing order")
     loaded = _loaded({key: top[key] for key in top if key not in ("attack", "liars")}, path.parent)
+    if any(arm.trust is Trust.DISTRIBUTED for arm in loaded.study.arms):
+        raise StudyError(
+            "[[arm]] trust: expected no sums under masks in an attack study: nobody sees what one member adds, so one "
+            "that lies can make a sum whatever it likes"
+        )
     problem, least = loaded.study.problem, min(loaded.study.grid.n)
     told = strict.sequence(top["liars"], "liars")
     return AttackStudy(

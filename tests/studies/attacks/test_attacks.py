@@ -249,6 +249,12 @@ def test_wrong_studies_are_refused(path: Path, change: str, message: str) -> Non
         load_attack_study(path, [change])
 
 
+def test_sums_under_masks_are_refused_with_the_reason(path: Path) -> None:
+    path.write_text(path.read_text("utf-8") + '[[arm]]\ntrust = "distributed"\nestimator = "mle"\n', "utf-8")
+    with pytest.raises(StudyError, match="nobody sees what one member adds"):
+        load_attack_study(path)
+
+
 def test_the_command_writes_tables_and_plots(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["attack", str(path), "--out", str(tmp_path), "--set", "study.repetitions=1", "--set"]
     assert main([*command, "attack.fractions=[0, 0.4]"]) == 0
