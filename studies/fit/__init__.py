@@ -9,7 +9,7 @@ from protocol.decimals import decimal, delta, epsilon
 from protocol.strict import StudyError
 from protocol.trust import RANDOMIZED, Trust
 from studies.fit.claim import HOLD_OUT, add_claim_arguments, read_estimator, read_ties, read_trust, read_unit
-from studies.fit.request import ALL_MECHANISMS, AUTO, CHOICE_WAYS, NONE, OWN, WAYS, Request
+from studies.fit.request import ALL_MECHANISMS, AUTO, CHOICE_WAYS, NONE, OWN, SLACK, WAYS, Request
 from studies.holder_file import (
     FORMATS,
     RANKINGS,
@@ -25,7 +25,6 @@ from studies.own_flags import seed_of, state_of
 from studies.share_flags import add_shares_arguments, check_shares, share_of
 from studies.terminal import printable
 
-SLACK = (Trust.CENTRAL, Trust.DISTRIBUTED, Trust.SHUFFLED)  # guarantees with a delta
 EXAMPLES = f"""\
 examples:
   halftruth fit votes.csv --trust local --epsilon 1

@@ -17,6 +17,7 @@ WAYS: dict[Trust, tuple[str, tuple[str, ...]]] = {
     Trust.DISTRIBUTED: (DISTRIBUTED[0], ("mle",)),
     Trust.SHUFFLED: ("randomized-response", ("rr-mle", "rr-map", "debiased", "one-step")),
 }
+SLACK = (Trust.CENTRAL, Trust.DISTRIBUTED, Trust.SHUFFLED)  # guarantees with a delta
 OWN = tuple(trust for trust in WAYS if trust is not Trust.SHUFFLED)  # where one holder has all of a file
 OF_THREE = ("debiased", "debiased-sgd")  # that can follow where ties are randomised: they need a report's mean alone
 # The same where a ranking's top choice is asked.

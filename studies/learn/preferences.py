@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from client.labeler import answer
 from client.labels import Labels
 from protocol.decimals import decimal
 from protocol.decimals import delta as delta_of
@@ -23,9 +22,10 @@ from server.estimators.base import Estimate
 from server.kinds import KINDS
 from server.listening import listen
 from server.rounds import options
-from studies.fit.request import AUTO, OWN, WAYS, Request
+from studies.fit.request import AUTO, OWN, SLACK, WAYS, Request
 from studies.fit.round import check_release, usual_radius
 from studies.fit.task import arm_of, named, policy_of, task_of
+from studies.in_process import carried
 from studies.learn.arrays import ArrayLabels, identities
 from studies.learn.claims import checked_ids, claim
 from studies.own_room import own_room
@@ -45,7 +45,8 @@ class PreferenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     Rows of X are differences of features and y says whether the second one won: any two classes, the later in order
     is 1. There is no intercept: a pair that is turned round has to have the opposite answer. `fit` sends one task to a
     node that holds y, over the same messages as every study: with trust "local" (the default) each label is randomised
-    before it leaves the node, with "central" a curator adds noise to one sum, with "clear" nothing protects anybody.
+    before it leaves the node, with "central" a curator adds noise to one sum, with "distributed" the node itself does,
+    in a session of which it is the only member, with "clear" nothing protects anybody.
     `estimator` follows a report, as in `halftruth fit`: rr-mle (the default), rr-map, debiased, ...; `bound` is the
     radius of the ball of theta, "auto" for 2 sqrt(2 d / mean |x|^2).
 
@@ -56,7 +57,8 @@ class PreferenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     over five folds spends it five times.
 
     Guarantee: local: `epsilon`-local differential privacy of each label, for each `fit` without `state`, and over all
-    fits at one level with it; central: (`epsilon`, `delta`) of each label; unit: one label; neighbours: replace one.
+    fits at one level with it; central, distributed: (`epsilon`, `delta`) of each label; unit: one label; neighbours:
+    replace one.
     Attributes: `coef_` (1, d), `classes_` (2,), `n_features_in_`, `warnings_`: what may mislead about it,
     `claim_`: the guarantee in words.
     Raises ValueError for a level, an array or a class count that does not fit, RoundFailed for a refusal.
@@ -138,7 +140,7 @@ class PreferenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             path=Path("array"),
             trust=trust,
             epsilon=None if clear else epsilon_of(str(self.epsilon), "epsilon"),
-            delta=delta_of(str(self.delta), "delta") if trust is Trust.CENTRAL else None,
+            delta=delta_of(str(self.delta), "delta") if trust in SLACK else None,
             bound=_radius(self.bound, rows),
             estimator=self.estimator or known[0],
             state=Path(self.state) if self.state is not None else Path(),
@@ -166,7 +168,7 @@ def _estimated(request: Request, labels: ArrayLabels, kept: bool) -> Estimate:
     with own_room(labels, policy_of(request, task), where, request.trust, request.seed) as (node, ledger, server):
         if isinstance(server.curator, LiveCurator):
             check_release(task, ledger)
-        heard = listen([task], lambda raws: [answer(raw, node) for raw in raws])[task]
+        heard = listen([task], lambda raws: carried(raws, [node]))[task]
         seen = kind.seen(server, heard, kind.designs(server, problem, task.n, 0))
     bounded = replace(problem, bound=decimal(str(request.bound), "bound"))
     return kind.estimators[request.estimator](seen, options(bounded, study.arms[0]))

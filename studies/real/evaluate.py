@@ -18,7 +18,7 @@ from protocol.privacy import Unit
 from protocol.terms import TIE, share
 from protocol.trust import Trust
 from studies.fit.compare import HELD_OUT, accuracy, held_out, subset
-from studies.fit.request import BALL, Request
+from studies.fit.request import BALL, SLACK, Request
 from studies.fit.round import fit
 from studies.fit.show import scores
 from studies.real.ways import Way
@@ -61,7 +61,7 @@ def request_of(way: Way, claim: Claim, table: Table, seed: int, comparisons: int
         path=table.path,
         trust=way.trust,
         epsilon=None if clear else epsilon,
-        delta=claim.delta if way.trust is Trust.CENTRAL else None,
+        delta=claim.delta if way.trust in SLACK else None,
         bound=BALL,
         estimator=way.estimator,
         state=Path(),

@@ -52,7 +52,7 @@ def test_under_a_claim_it_finds_theta(trust: str) -> None:
     assert not np.array_equal(found.coef_, other.coef_)
 
 
-@pytest.mark.parametrize("trust", ["local", "central"])
+@pytest.mark.parametrize("trust", ["local", "central", "distributed"])
 def test_a_ledger_remembers_labels_by_their_ids(trust: str, tmp_path: Path) -> None:
     x, y = _drawn(300)
     ids = [f"answer {place}" for place in range(len(x))]
