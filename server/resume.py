@@ -20,6 +20,9 @@ from server.sent import Sent, fault_now, restored, stored
 
 JOURNAL = "HALFTRUTH_JOURNAL"  # names the folder of journals on the server's machine, else there is one in the state's
 IN_STATE = "journal"
+SAID_ONCE = (
+    "members say each stage of a session once: ask again with another attempt, or, where labels are made up, delete"
+)
 _log = logging.getLogger("flwr.halftruth")
 
 
@@ -40,6 +43,7 @@ class Resumed:
     replayed: int = 0
     _round: tuple[bytes, list[bytes]] | None = None  # asked and not yet in the journal
     _before: list[bytes] = field(default_factory=list)  # replies of a round that is in it
+    _sessions: bool = False  # whether a stage of a session was asked since a round was accepted
 
     def ask(self, tasks: list[bytes]) -> list[bytes]:
         """The replies of the nodes, or those that the journal has. Raises JournalError, and what asking raises."""
@@ -60,6 +64,7 @@ class Resumed:
         Members say each stage once: asked otherwise by a server that forgot, they would refuse. What is written is
         masked, or what takes masks off a sum that is opened.
         """
+        self._sessions = True
         if before is not None:
             self.replayed += 1
             return [restored(raw) for raw in before]
@@ -78,10 +83,13 @@ class Resumed:
             self._check_senders(heard)
             self.accept(heard, unread)
         except RoundFailed as error:
+            if self._sessions:
+                raise RoundFailed(f"{error}; {SAID_ONCE} {self.journal.path}") from None
             if self._round is None:
                 how = f"an earlier run wrote this: delete {self.journal.path} to ask again"
                 raise RoundFailed(f"{error}; {how}") from None
             raise
+        self._before, self._sessions = [], False
         if self._round is None:
             return
         (name, replies), self._round = self._round, None

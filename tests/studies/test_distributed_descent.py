@@ -12,6 +12,7 @@ from client.labeler import Node
 from client.ledger_view import read_entries, read_labelers
 from client.node_file import build as build_node
 from client.node_file import read_node
+from client.policy import Policy
 from client.replies import reply
 from deploy.node_keys import ensure_key
 from protocol.arms import DISTRIBUTED, Arm, Option
@@ -25,12 +26,12 @@ from protocol.store import FeatureStore
 from protocol.study import Cell, Study
 from protocol.trust import Trust
 from server.evidence import Server
-from server.listening import complete
+from server.listening import RoundFailed, complete
 from server.outcome import Outcome
 from server.record_rounds import play_records
 from server.resume import resumed
 from server.sent import Sent, for_client
-from studies.in_process import in_process, run_cell
+from studies.in_process import InProcess, in_process, run_cell
 from studies.load import Loaded, build
 
 FILE = """
@@ -202,6 +203,22 @@ def test_holders_pay_once_and_a_server_that_is_killed_goes_on(tmp_path: Path) ->
     for number in range(NODES):
         (entry,) = read_entries(holders.ledger(number))
         assert (entry.labels, entry.rounds) == (4, tuple(range(ROUNDS)))
+
+
+def test_a_session_that_fails_says_how_to_ask_again(tmp_path: Path) -> None:
+    """What its members said is in the journal, and told again; none of them would take part in it otherwise."""
+    loaded = loaded_of(arm())
+    study, room = loaded.study, in_process(loaded.study, loaded.theta, 3)
+    nodes = (*room.nodes[:2], replace(room.nodes[2], policy=Policy()))
+    stubborn = InProcess(nodes, room.server)
+    for _ in range(2):
+        with (
+            pytest.raises(
+                RoundFailed, match=r"TRUST_NOT_ALLOWED.*once: ask again with another attempt, or.*delete .*journal"
+            ),
+            resumed(tmp_path, study, Cell(120, 0, 2), stubborn.ask, complete) as own,
+        ):
+            list(play_records(study, Cell(120, 0, 2), own.ask, room.server, own.check))
 
 
 @pytest.mark.slow
