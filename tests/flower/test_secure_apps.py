@@ -1,5 +1,6 @@
 """Sessions over both Flower apps and a Grid in memory: the bits of the in-process runtime, and nodes that drop out."""
 
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -25,6 +26,7 @@ from server.app import RunFailed
 from server.app import app as server_app
 from server.outcome_record import cell_name, decode, encode
 from studies.in_process import run_cell
+from studies.load import build
 
 THETA = np.array([1.0, 0.5, 0.0, -0.5, -1.0])
 N = 60
@@ -117,3 +119,27 @@ def test_a_session_that_failed_is_asked_for_again_under_another_attempt(
     assert len(found) == 2 * len(study.grid.epsilon) and all(np.isfinite(outcome.theta).all() for outcome in found)
     asked = [ask for message in room.sent for ask in asks(message) if ask.stage is Stage.KEYS]
     assert asked and {decode_task(raw).attempt for ask in asked for raw in ask.tasks} == {1}
+
+
+@pytest.mark.slow
+def test_a_live_descent_goes_on_without_nodes_that_drop_out(
+    grid: Any, virtual: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node is gone from a stage of the first round's session on: the second round's session is one of the others."""
+    monkeypatch.setenv("HALFTRUTH_OUTCOMES", str(tmp_path))
+    text = f"""
+study = {{ name = "rounds", seed = 11, repetitions = 2 }}
+problem = {{ kind = "records", model = "mean", dimension = 3, bound = 2 }}
+records = {{ features = "student-t(3)", tail = 1, moment = 4 }}
+grid = {{ n = [{N}], epsilon = [1.0], delta = [1e-5] }}
+arm = [{{ trust = "distributed", estimator = "descent", rounds = 2, survivors = 0.8 }}]
+"""
+    loaded = build(tomllib.loads(text, parse_float=Decimal), Path())
+    study, theta = loaded.study, loaded.theta
+    config = {**write(study), "truth": write_truth(theta), "deadline": 1.0, "clients": 10, "mode": "live"}
+    room = grid(virtual(10), config)
+    found = live(room, tmp_path, study, {Stage.INPUT: {104}}, config)
+    assert found and all(np.isfinite(outcome.theta).all() and outcome.claim for outcome in found)
+    assert any("12 answers missing over all rounds" in text for text in found[0].warnings)
+    sessions = [ask for message in room.sent for ask in asks(message) if ask.stage is Stage.CONSENT]
+    assert {len(ask.survivors) for ask in sessions} == {9} and len({ask.session for ask in sessions}) == 2
