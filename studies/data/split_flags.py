@@ -43,9 +43,11 @@ list of items, design.npy with the pairs of all rows, rows.npy with the rows tha
 label, within the cap; in clear those with a winner), and with --unit labeler groups.npy, numbers that tell whose a row
 is. With --ties-public, and in clear, ties.npy says which rows are ties. Of rankings a node gets rankings.csv, the whole
 rankings of its labelers, and answers what --ranking-as says; a label's cap is then a ranking's, and its comparisons
-share it. Of records (--records; columns as with halftruth records) a node gets records.csv, the columns that are used
-of its holders' records, and the server one file, server.toml: how many rows each node has, what the model and its
-columns are, and bounds that were known beforehand. Give each node its own folder, and nobody the others'."""
+share it. With --trust distributed each node also gets a key, node.key, and members, the list of all public ones: with
+these it hides in sums under masks what it adds. Of records (--records; columns as with halftruth records) a node gets
+records.csv, the columns that are used of its holders' records, and the server one file, server.toml: how many rows each
+node has, what the model and its columns are, and bounds that were known beforehand. Give each node its own folder, and
+nobody the others'."""
 
 OF_LABELS = ("cap", "ties_public", *COLUMN_FLAGS, *RANKING_FLAGS)
 OF_RECORDS = (
