@@ -92,6 +92,15 @@ def test_the_same_bits_whoever_holds_the_rows() -> None:
     same_bits([arm(), arm("binomial", **CHOICES[1])], (1, 3))
 
 
+def test_each_arm_hears_its_own_answers_whatever_else_is_asked() -> None:
+    """Masked sums are asked after other tasks, and of one round together: answers keep the order of what was asked."""
+    clear = Arm(Trust.CLEAR, "none", "mean")
+    arms = [arm("binomial", honest=Decimal(1)), curator("l2"), clear]
+    together = [outcome.theta.tobytes() for outcome in run(loaded_of(*arms), 2)]
+    alone = [[outcome.theta.tobytes() for outcome in run(loaded_of(one), 2)] for one in arms]
+    assert together == [theta for repetition in zip(*alone, strict=True) for theta in repetition]
+
+
 @pytest.mark.slow
 def test_the_same_bits_of_every_arm_whoever_holds_the_rows() -> None:
     groups = [arm(law, "median-of-means", groups=Decimal(7)) for law in DISTRIBUTED]
