@@ -41,6 +41,7 @@ DISTINCT = sorted({shlex.join(_words(command)) for page in PAGES for command in 
 
 FIGURE = "run studies/toml/figure1.toml --out out/figure1"
 SPLIT = "data split comparisons.csv --nodes 3 --out nodes"
+MEMBERS = "data split comparisons.csv --nodes 5 --out nodes --trust distributed"
 RECORDS = "data split losses.csv --records --columns loss --id claim --trust central --nodes 3 --out nodes"
 # What has to be there: commands that are run before, the first pattern counts.
 BEFORE = {
@@ -50,6 +51,8 @@ BEFORE = {
     r"fit .*--features vectors": ("data embed pairs.jsonl --prompt prompt --out vectors.parquet",),
     r"ledger show": ("fit votes.csv --trust local --epsilon 4 --state ledgers",),
     r"federate nodes.*--tail": (RECORDS,),
+    r"federate nodes.*--out ranking": (MEMBERS,),
+    r"watch ranking": (MEMBERS, "federate nodes/server --nodes nodes --on in-process --epsilon 1 --out ranking"),
     r"federate nodes": (SPLIT,),
     r"audit transcript": (SPLIT, "federate nodes/server --nodes nodes --epsilon 1 --transcript kept"),
 }
