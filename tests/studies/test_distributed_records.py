@@ -1,5 +1,6 @@
 """Records under masks, from numbers to means: the same bits whoever holds the rows, and the curator's accuracy."""
 
+import json
 import tomllib
 from dataclasses import replace
 from decimal import Decimal
@@ -10,6 +11,7 @@ import pytest
 
 from client.gradients import gradients
 from client.ledger import MemoryLedger
+from client.ledger_view import read_labelers
 from client.policy import Policy
 from client.residues import noise_of
 from client.rounding import rounded
@@ -27,6 +29,7 @@ from server.evidence import Heard
 from server.listening import RoundFailed, listen
 from server.outcome import Outcome
 from server.record_rounds import opening
+from studies.cli import main
 from studies.in_process import InProcess, in_process, run_cell
 from studies.load import Loaded, build
 
@@ -135,7 +138,7 @@ def test_what_is_opened_is_the_sum_of_rounded_records_and_the_rows_own_noise(
 
 
 def test_a_median_of_groups_has_noise_for_each_group_s_rows_and_each_row_pays_once() -> None:
-    loaded = loaded_of(arm(estimator="median-of-means", groups=Decimal(4), survivors=Decimal("0.8")))
+    loaded = loaded_of(arm("binomial", "median-of-means", groups=Decimal(4), survivors=Decimal("0.8")))
     study, room = loaded.study, in_process(loaded.study, loaded.theta, 3)
     tasks = opening(study, Cell(300, 0, 2), room.server)
     heard = listen(tasks, room.replies)
@@ -151,6 +154,18 @@ def test_a_median_of_groups_has_noise_for_each_group_s_rows_and_each_row_pays_on
         assert np.array_equal(found, outcome.theta)
     ledger = room.nodes[0].ledger
     assert isinstance(ledger, MemoryLedger) and {each.epsilon for each in ledger.totals.values()} == {Decimal(1)}
+
+
+@pytest.mark.slow
+def test_records_of_a_file_pay_once_for_a_median_of_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = "".join(f"r{row},{(7 * row) % 11}.5\n" for row in range(40))
+    (tmp_path / "losses.csv").write_text(f"id,loss\n{lines}", encoding="utf-8")
+    words = ["--columns", "loss", "--id", "id", "--trust", "distributed", "--mechanism", "binomial", "--epsilon", "4"]
+    words += ["--estimator", "median-of-means", "--groups", "2", "--threshold", "20", "--state", str(tmp_path / "own")]
+    assert main(["records", str(tmp_path / "losses.csv"), *words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["charged_rows"] == 40
+    spent = read_labelers(tmp_path / "own" / "ledger.sqlite")
+    assert len(spent) == 40 and {(each.epsilon, each.delta) for each in spent} == {(Decimal(4), Decimal("0.00001"))}
 
 
 def test_a_round_at_which_too_few_stay_opens_nothing() -> None:
