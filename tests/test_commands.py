@@ -47,8 +47,11 @@ RECORDS = "data split losses.csv --records --columns loss --id claim --trust cen
 BEFORE = {
     r"report .*sphere": (FIGURE, "run studies/toml/figure1.toml --out out/sphere --set problem.features=sphere"),
     r"report out/quick": ("run studies/toml/quick.toml --out out/quick",),
+    r"report out/between-": ("run studies/toml/between-records.toml --out out/between-records",),
+    r"report out/between": ("run studies/toml/between.toml --out out/between",),
     r"(report|export) out": (FIGURE,),
     r"fit .*--features vectors": ("data embed pairs.jsonl --prompt prompt --out vectors.parquet",),
+    r"ledger show nodes": (SPLIT, "federate nodes/server --nodes nodes --on in-process --epsilon 1"),
     r"ledger show": ("fit votes.csv --trust local --epsilon 4 --state ledgers",),
     r"federate nodes.*--tail": (RECORDS,),
     r"federate nodes.*--out ranking": (MEMBERS,),
@@ -59,6 +62,7 @@ BEFORE = {
 # What is long is made small; the first pattern counts.
 SMALL = {
     r"run studies/toml/(heavy-|panel)": "--set study.repetitions=2 --jobs 1",
+    r"run studies/toml/between": "--set study.repetitions=2 --set grid.n=[1000] --set grid.epsilon=[1.0] --jobs 1",
     r"run STUDY": "--set study.repetitions=1 --set grid.n=[10000]",
     r"run \S*(figure1|planning|distributed)\.toml(?!.*deployment)": (
         "--set study.repetitions=2 --set grid.n=[200] --jobs 1"
@@ -83,7 +87,6 @@ ELSEWHERE = {
     r"export .* --for mlflow": "tests/studies/export/test_trackers.py",
     r"bench .*--(scaling|round)|bench --out": "many minutes: its figures are run in small by tests/studies/bench",
     r"bench( --small)?$": "tests/studies/bench/test_bench_command.py",
-    r"run small.toml": "its file is written where it is run: docs/site/tutorials/1-figure.md, while the site is built",
     r"real FOLDER$": "an hour; one of its studies is run here",
     r"real .*--study": "tests/studies/test_real.py",
     r"audit( --json)?$|audit node/": "minutes for all subjects: tests/studies/audit runs each",
@@ -94,6 +97,7 @@ QUICK = (
     r"data (check|split)|doctor|export .*tensorboard|fit votes.*4$|keys new \w|keys seal|ledger show l|plan --l|"
     r"account study|node --show|certs c"
 )
+TUTORIAL = ROOT / "docs/site/tutorials/1-figure.md"
 NAMES = {
     "$HALFTRUTH_CERTS": "certs",
     "$HALFTRUTH_HOST": "localhost",
@@ -152,6 +156,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     block = re.search(r"(?s)```python\n(EPSILON.*?)```", (ROOT / "docs/AUDIT.md").read_text("utf-8"))
     assert block is not None
     (folder / "own.py").write_text(block[1])
+    cell = re.search(r'(?s)Path\("small.toml"\).write_text\("""(.*?)"""\)', TUTORIAL.read_text("utf-8"))
+    assert cell is not None
+    (folder / "small.toml").write_text(cell[1])
     (folder / "study.toml").write_text((ROOT / "studies/toml/heavy-mean.toml").read_text("utf-8"))
     return folder
 
