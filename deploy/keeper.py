@@ -16,14 +16,14 @@ from pathlib import Path
 from deploy import ending, federation, secret_files
 from deploy.certs import LOOPBACK
 from deploy.certs import read as read_certs
-from deploy.commands import local_host, node_words
+from deploy.commands import key_of, local_host, node_words
 from deploy.federation import FAILED, RUNNING, STARTING, Child, Plan, Record, State, began, held
 from deploy.flwr_command import SuperLink
 from deploy.mending import Executors
 from deploy.node_keys import PublicKey, ensure_key, public_half, public_path
 from deploy.nodes import import_path
 from deploy.processes import FlowerFailed, Processes, private_home
-from deploy.register_file import admitted, change
+from deploy.register_file import OF_NODE, admitted, change
 from deploy.register_file import read as read_register
 from deploy.restarts import Restarts
 from deploy.superlink import SUPERLINK, Serving, start_superlink
@@ -139,16 +139,21 @@ class Keeper:
         return self.restarts.count(name, how, self.processes.since(name))
 
     def _own_key(self, state: State, name: str) -> PublicKey:
-        """The key of a node that is started here; a new one in place of one that was revoked."""
-        path = state.keys / name
-        if self._is_revoked(state, name):
+        """The key of a node that is started here; a new one in place of one of ours that was revoked."""
+        path = key_of(self.plan, name)
+        if path == state.keys / name and self._is_revoked(state, name):
             path.unlink()
             public_path(path).unlink(missing_ok=True)
-        return ensure_key(path)[0]
+        if path == state.keys / name:
+            return ensure_key(path)[0]
+        public = public_half(path)
+        state.keys.mkdir(mode=secret_files.OWN_FOLDER, parents=True, exist_ok=True)
+        secret_files.replace(state.keys / OF_NODE.format(name), f"{public.line}\n".encode(), secret_files.PUBLIC)
+        return public
 
     def _is_revoked(self, state: State, name: str) -> bool:
         """Whether the key is revoked with which a node of this name is started here."""
-        path = state.keys / name
+        path = key_of(self.plan, name)
         if not self.plan.keys or not path.exists():
             return False
         key = public_half(path)

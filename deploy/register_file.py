@@ -15,6 +15,7 @@ from protocol.strict import StudyError
 from server.register import RegisterError, read_register
 
 HEAD = "# The nodes that may answer this server, and their keys: change it with `halftruth keys`.\n"
+OF_NODE = "{}.own.pub"  # of a node that is started here with the key that its own file names
 GONE = ("unregistered", "deleted")
 
 
@@ -102,7 +103,8 @@ def admitted(entries: Entries, keys: Mapping[str, PublicKey], own: Path) -> Entr
     """The entries with exactly these of the keys in the folder `own`, which nodes of this machine have; the others
     stay as they are, and so does what was revoked.
     """
-    ours = {entry.name for entry in entries if _is_key(own / f"{entry.name}.pub", entry.key)}
+    names = "{}.pub", OF_NODE
+    ours = {entry.name for entry in entries for name in names if _is_key(own / name.format(entry.name), entry.key)}
     kept = [entry for entry in entries if entry.revoked or entry.name not in ours or keys.get(entry.name) == entry.key]
     for name, key in keys.items():
         old = _latest(kept, name)

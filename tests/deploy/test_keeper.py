@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from deploy import keeper, mending, register_file
+from deploy.commands import node_words
 from deploy.federation import RUNNING, Plan, Record, State, read
 from deploy.keeper import Keeper
-from deploy.node_keys import ensure_key
+from deploy.node_keys import ensure_key, public_half
 from deploy.processes import FlowerFailed, private_home
-from deploy.register_file import Entry
+from deploy.register_file import Entry, admitted
 from deploy.restarts import EARLY
 from deploy.secret_files import PUBLIC, replace
 from deploy.superlink import SUPERLINK
+from protocol.strict import StudyError
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are looked for in /proc")
 SLEEP = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
@@ -109,3 +111,31 @@ def test_nothing_comes_back_with_a_revoked_key(room: Room) -> None:
     ensure_key(state.keys / SUPERLINK)
     kept._revive()
     assert kept.processes.lives(SUPERLINK) and "nodes.toml: [node 1] expected the key" in said[1]
+
+
+def test_a_node_file_s_own_key_is_the_one_that_is_registered(tmp_path: Path) -> None:
+    """Members of sums under masks know a node by it: it is neither made nor replaced here."""
+    state, folder = State(tmp_path / "state").make(), tmp_path / "nodes" / "node-0"
+    key, _ = ensure_key(folder / "node.key")
+    table = (
+        '[node]\nledger = "ledger.sqlite"\n{}[source]\nkind = "table"\nfile = "votes.csv"\n[policy]\nlabel_cap = 1\n'
+    )
+    (folder / "node.toml").write_text(table.format('key = "node.key"\n'))
+    plan = Plan(str(state.folder), str(folder.parent), certs="certs", keys=True)
+    words = node_words(plan, "127.0.0.1:1")["node-0"]
+    assert words[words.index("--key") + 1] == str(folder / "node.key")
+    with private_home(tmp_path / "logs") as processes:
+        kept = Keeper(plan, processes, list[str]().append, Record(plan, 1, "", "1"))
+        assert kept._own_key(state, "node-0") == key and not (state.keys / "node-0").exists()
+        entries = admitted([], {"node-0": key}, state.keys)
+        replace(state.register, register_file._text([Entry("node-0", key, "1", revoked=True)]), PUBLIC)
+        assert kept._is_revoked(state, "node-0") and kept._own_key(state, "node-0") == key
+        (folder / "node.toml").write_text(table.format(""))
+        other = kept._own_key(state, "node-0")
+        assert other != key and other == public_half(state.keys / "node-0")
+    assert [one.key for one in admitted(entries, {"node-0": other}, state.keys)] == [other], (
+        "its place is the new one's"
+    )
+    (folder / "node.toml").write_text("[node]")
+    with pytest.raises(StudyError, match=r"node\.toml"):
+        node_words(plan, "127.0.0.1:1")

@@ -242,6 +242,18 @@ def test_the_same_over_real_nodes(tmp_path: Path, capsys: Say) -> None:
 
 
 @pytest.mark.slow
+def test_members_are_who_the_register_says(tmp_path: Path, capsys: Say) -> None:
+    """Over TLS, with a register: a node comes to the SuperLink with the key that the other members know."""
+    out, state = split(tmp_path), str(tmp_path / "state")
+    try:
+        assert main(["up", "--nodes", str(out), "--tls", "--state", state]) == 0
+        found = said(["federate", str(out / "server"), "--federation", state, "--epsilon", "1"], capsys)
+    finally:
+        assert main(["down", "--state", state]) == 0
+    assert said(asking(out, "--epsilon", "1"), capsys) == found
+
+
+@pytest.mark.slow
 def test_a_sum_is_opened_without_those_who_drop_out(tmp_path: Path, capsys: Say) -> None:
     """Five nodes, of whom one has another list of members, and takes no part: its eight labelers are missing."""
     out = split(tmp_path, nodes=5)
