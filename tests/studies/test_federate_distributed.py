@@ -1,6 +1,8 @@
 """Files on several nodes whose answers are summed under masks: the command line's way, over real sessions."""
 
 import json
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from decimal import Decimal
@@ -81,7 +83,9 @@ def public_coins(out: Path) -> None:
     ("claim", "source"),
     [
         pytest.param(("--epsilon", "1"), (), marks=pytest.mark.slow),
-        (("--epsilon", "1", "--ties", "half", "--survivors", "0.75", "--honest", "0.5"), ()),
+        pytest.param(
+            ("--epsilon", "1", "--ties", "half", "--survivors", "0.75", "--honest", "0.5"), (), marks=pytest.mark.slow
+        ),
         pytest.param(("--epsilon", "1", "--ties", "drop", "--mechanism", "binomial"), (), marks=pytest.mark.slow),
         pytest.param(("--epsilon", "1", "--unit", "labeler", "--cap", "2"), (), marks=pytest.mark.slow),
         pytest.param(("--epsilon", "1", "--mechanism", "discrete-gaussian"), WIDE, marks=pytest.mark.slow),
@@ -245,11 +249,12 @@ def test_the_same_over_real_nodes(tmp_path: Path, capsys: Say) -> None:
 def test_members_are_who_the_register_says(tmp_path: Path, capsys: Say) -> None:
     """Over TLS, with a register: a node comes to the SuperLink with the key that the other members know."""
     out, state = split(tmp_path), str(tmp_path / "state")
+    program = [sys.executable, "-m", "studies"]
     try:
-        assert main(["up", "--nodes", str(out), "--tls", "--state", state]) == 0
+        subprocess.run([*program, "up", "--nodes", str(out), "--tls", "--state", state], check=True)
         found = said(["federate", str(out / "server"), "--federation", state, "--epsilon", "1"], capsys)
     finally:
-        assert main(["down", "--state", state]) == 0
+        subprocess.run([*program, "down", "--state", state], check=True)
     assert said(asking(out, "--epsilon", "1"), capsys) == found
 
 
