@@ -1,11 +1,13 @@
 """What `halftruth watch` says of a federation from files: one that runs, ends, fails, or is asked again."""
 
+import asyncio
 import json
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from deploy.processes import private_home
@@ -18,7 +20,9 @@ from studies.cli import main
 from studies.federate.progress import DEPLOYMENT, Progress, kept_in, read_progress
 from studies.flower.run import kept_rounds
 from studies.folder import Folder
+from studies.watch.budgets import Budgets
 from studies.watch.look import FINISHED, RUNS, STOPPED, Watch
+from studies.watch.serve import application
 from studies.watch.show import document
 
 VOTES = "judge,model_a,model_b,winner\n" + "".join(
@@ -100,6 +104,20 @@ def test_rounds_are_seen_while_it_runs(tmp_path: Path) -> None:
     assert (after.state, after.messages.rounds) == (FINISHED, 2)
     assert after.arms == (Arm(Trust.LOCAL, "randomized-response", "rr-mle"),)
     assert document(after)["fingerprint"] == "ab" * 32
+
+
+def test_the_page_says_the_same(tmp_path: Path) -> None:
+    with kept_in(tmp_path, BEGUN):
+        pass
+    page = application(Watch(Folder(tmp_path)), Budgets.of([]), 1.0, ["watch"])
+
+    async def look() -> Any:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(page), base_url="http://watch") as client:
+            return (await client.get("/seen.json")).json()
+
+    told = asyncio.run(look())
+    assert (told["standing"], told["study"], told["errors"]) == ("finished", "federation of nodes/server", [])
+    assert told["lines"] == [f"The estimate: {tmp_path / 'result.json'}"] and told["arms"][0][2] == "local"
 
 
 def test_ctrl_c_is_an_end(tmp_path: Path) -> None:
