@@ -32,7 +32,7 @@ def run_command(args: argparse.Namespace) -> int:
     _check_flags(args)
     loaded, out = load(Path(args.study), args.overrides), Path(args.out)
     if args.on == "in-process" and not kernels_kept():
-        print("Compiles its kernels first, once: a quarter of a minute.", file=sys.stderr)
+        print("Compiles its kernels first, once: some seconds.", file=sys.stderr)
     try:
         with _bar(loaded) as bar:
             task = bar.add_task(loaded.study.name, total=None)
