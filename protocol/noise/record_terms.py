@@ -15,7 +15,7 @@ from protocol.arms import DISTRIBUTED
 from protocol.gaussian import analytic_noise_multiplier
 from protocol.messages import Mechanism, Task
 from protocol.noise.accounting import Shares, keeps, least_variance
-from protocol.noise.rotation import coordinate_bound, padded
+from protocol.noise.rotation import MOST, coordinate_bound, padded
 from protocol.noise.terms import FINE, Asked, Counted, as_decimal, least_modulus
 from protocol.privacy import Unit
 from protocol.record_terms import L2, SUMS, Bounded, squared_sensitivity
@@ -149,10 +149,12 @@ def bounds(how: Bounded, power: int, dimension: int) -> tuple[int, int | None, i
     """The most of a coordinate, of a squared length, and how far a row moves a sum, squared: all in grid units.
 
     Numbers are rounded within these, so that nothing grows: a sum moves no farther than a curator's.
-    Raises ValueError where the grid has no number but 0 within the bound.
+    Raises ValueError where the grid has no number but 0 within the bound, and for a bound too long to be turned.
     """
     units = Fraction(how.threshold) / Fraction(2) ** power
     if how.kind != SUMS or how.counted or units < 1:
         raise ValueError(f"expected plain sums on a grid finer than the threshold {how.threshold}, got 2^{power}")
+    if how.rotate and how.threshold > MOST:  # else a row would be refused for its length, which tells of it
+        raise ValueError(f"expected a threshold of at most 2^900 where rows are turned, got {how.threshold}")
     longest = math.floor(units**2) if how.norm == L2 else None
     return math.floor(units), longest, squared_sensitivity(how, power, dimension)

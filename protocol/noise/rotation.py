@@ -17,6 +17,7 @@ from protocol.messages import Task
 Floats = NDArray[np.float64]
 
 BEYOND = 2.0**-40  # the chance over the signs that some coordinate of a rotated vector is above `coordinate_bound`
+MOST = 2.0**900  # of a number that is turned: sums of such stay finite
 _SHORTER = 1 - 2.0**-44  # relative: more than all roundings of a rotation make a vector longer
 _UP = 1 + 2.0**-40
 
@@ -56,7 +57,7 @@ def rotated(values: Floats, signs: Floats) -> Floats:
     count, width = len(values), len(signs)
     if values.ndim != 2 or width != padded(values.shape[1]):
         raise ValueError(f"expected rows of numbers and a sign for each of p, got {values.shape} and {width}")
-    if not (np.abs(values) <= 2.0**900).all():
+    if not (np.abs(values) <= MOST).all():
         raise ValueError("expected finite values of at most 2^900 to rotate")
     found = np.zeros((count, width))
     np.multiply(values, signs[: values.shape[1]], out=found[:, : values.shape[1]])

@@ -6,6 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from client.choice import TaskInvalid
 from client.draws import AddressedDraws
 from client.record_choice import execute, understand_records
 from client.record_payloads import AskedRecords
@@ -85,3 +86,13 @@ def test_rows_that_come_and_go_are_no_neighbours_here() -> None:
     task = task_of("mean", Bounded(3.0))
     with pytest.raises(Exception, match="roster, for all to see"):
         execute(replace(task, unit=Unit.ADDED_RECORD))
+
+
+@pytest.mark.parametrize("side", [(1.0, 0.0), (1e280, 1e280)])
+def test_a_bound_too_long_to_turn_is_refused_whatever_the_records_are(side: tuple[float, float]) -> None:
+    """What is refused must not tell of the data: a bound above 2^900 was turned until a record was as long."""
+    task = task_of("mean", Bounded(1.0, L2))
+    given = dict(task.menu[0].parameters) | {"threshold": Decimal(2**910), "rotate": Decimal(1)}
+    task = replace(task, menu=(Mechanism.of("binomial", **given),), exponent=900)
+    with pytest.raises(TaskInvalid, match="2\\^900"):
+        added(task, side)
