@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from protocol.counting import counted
 from protocol.messages import Coins, Ties
 from protocol.privacy import Unit
-from protocol.trust import SIGHT
+from protocol.trust import SIGHT, Trust
 from protocol.warned import spoken
-from server.outcome import flipped
+from server.outcome import asked_rows, flipped
 from studies.fit.round import Fit
 from studies.terminal import print_line, print_table, rounded_up
 
@@ -135,7 +135,15 @@ def guarantee(found: Fit) -> str:
     if outcome.computed_epsilon is not None:
         parts.append(f"level of the executed table: {rounded_up(outcome.computed_epsilon)}")
     parts.append(f"coins: {outcome.coins}")
-    return "; ".join(parts)
+    return "; ".join([*parts, *_counted_on(found)])
+
+
+def _counted_on(found: Fit) -> list[str]:
+    """What a claim by noise in shares relies on."""
+    honest = found.task.menu[0].get("honest")
+    if found.request.trust is not Trust.DISTRIBUTED or honest is None:
+        return []
+    return [f"its noise counts on {int(honest)} of {asked_rows(found.task)} rows whose shares of it nobody else knows"]
 
 
 def _public_ties(found: Fit) -> str:

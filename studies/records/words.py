@@ -9,6 +9,7 @@ _WORDS = (
     (r"^\[\w+\] (\w+): ", r"--\1: "),
     (r"^\[\w+\] ", ""),
     (r"curvature and smoothness beside 'theory': .*", "--curvature and --smoothness beside 'theory'"),
+    (r"norm = '(\w+)'", r"--norm \1"),
     (r'missing = "([\w-]+)"', r"--missing \1"),
 )
 
