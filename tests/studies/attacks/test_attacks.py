@@ -249,10 +249,11 @@ def test_wrong_studies_are_refused(path: Path, change: str, message: str) -> Non
         load_attack_study(path, [change])
 
 
-def test_sums_under_masks_are_refused_with_the_reason(path: Path) -> None:
-    path.write_text(path.read_text("utf-8") + '[[arm]]\ntrust = "distributed"\nestimator = "mle"\n', "utf-8")
+def test_sums_under_masks_are_refused_with_the_reason(path: Path, tmp_path: Path) -> None:
+    masked = tmp_path / "masked.toml"
+    masked.write_text(path.read_text("utf-8") + '[[arm]]\ntrust = "distributed"\nestimator = "mle"\n', "utf-8")
     with pytest.raises(StudyError, match="nobody sees what one member adds"):
-        load_attack_study(path)
+        load_attack_study(masked)
 
 
 def test_the_command_writes_tables_and_plots(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
