@@ -193,13 +193,12 @@ def test_a_state_folder_below_a_file_is_wrong_use(tmp_path: Path, capsys: pytest
 
 
 def test_a_reader_who_leaves_ends_a_fit_quietly(tmp_path: Path) -> None:
-    """More than a pipe holds, to a reader who takes a byte."""
-    long = "-".join(["item"] * 300)
-    votes = write(tmp_path, *(f"r{row},{long}{row:03},{long}{row + 1:03},item_a" for row in range(100)))
+    """More than a pipe holds, to a reader who takes a byte: exit code 141, as of any command that nobody reads on."""
+    votes = write(tmp_path, *(f"r{row},item-{row:03},item-{row + 1:03},item_a" for row in range(600)))
     words = ["fit", str(votes), "--trust", "clear", "--bound", "3", "--json"]
     script = f"import sys; from studies.cli import main; sys.exit(main({words!r}))"
     with subprocess.Popen(
-        [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
     ) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.read(1)
@@ -207,4 +206,4 @@ def test_a_reader_who_leaves_ends_a_fit_quietly(tmp_path: Path) -> None:
         said = process.stderr.read().decode()
     assert "Broken" not in said
     assert "Errno" not in said
-    assert process.returncode == 0
+    assert process.returncode == 141
