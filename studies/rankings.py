@@ -14,7 +14,7 @@ from client.sources.table import Table
 from protocol.messages import Ties
 from protocol.privacy import Unit
 from protocol.trust import Trust
-from studies.fit.compare import Comparison, compare
+from studies.fit.compare import TRUSTS, Comparison, compare
 from studies.fit.request import AUTO, WAYS, Request
 from studies.terminal import printable
 from studies.told import told
@@ -30,7 +30,8 @@ CLAIMS = (
     *((Unit.LABELER, 10, epsilon) for epsilon in ("1", "4", "10")),
 )
 DELTA = Decimal("1e-5")
-HEAD = "| file | unit | epsilon | accuracy clear | central | local | rank correlation central | local |"
+NAMES = [trust.label for trust in TRUSTS]  # clear is first: all others are set beside it
+HEAD = f"| file | unit | epsilon | accuracy {' | '.join(NAMES)} | rank correlation {' | '.join(NAMES[1:])} |"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -59,8 +60,8 @@ def lines(table: Table, seeds: int, misleading: list[tuple[str, ...]]) -> Iterat
     for unit, cap, epsilon in CLAIMS:
         found = [_compared(table, unit, cap, Decimal(epsilon), seed) for seed in range(seeds)]
         misleading += [row.found.warnings for one in found for row in one.rows]
-        accuracy = [_mean([one.rows[place].accuracy for one in found]) for place in range(3)]
-        correlation = [_mean([one.rows[place].correlation for one in found]) for place in (1, 2)]
+        accuracy = [_mean([one.rows[place].accuracy for one in found]) for place in range(len(TRUSTS))]
+        correlation = [_mean([one.rows[place].correlation for one in found]) for place in range(1, len(TRUSTS))]
         name = unit.label + (f", cap {cap}" if cap else "")
         yield "| " + " | ".join((table.path.stem, name, epsilon, *accuracy, *correlation)) + " |"
 

@@ -157,7 +157,7 @@ def _refuse_unfitting(args: argparse.Namespace, trust: Trust) -> None:
         raise StudyError(f"--epsilon: expected a level for --trust {trust.label}, such as --epsilon 1")
     if trust not in SLACK and args.delta is not None and not args.compare:
         raise StudyError("--delta: only a central, distributed or shuffled guarantee has one: leave it out")
-    check_shares(args, trust)
+    check_shares(args, Trust.DISTRIBUTED if args.compare else trust)
     if trust not in RANDOMIZED and args.estimator is not None:
         raise StudyError("--estimator: there is a choice for --trust local only: leave it out")
     if args.coins == "addressed" and not (args.public_data and args.seed is not None):

@@ -33,7 +33,7 @@ def add_claim_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compare",
         action="store_true",
-        help="clear, central and local side by side, with held-out accuracy: not private, and says so",
+        help="clear, central, distributed and local side by side, with held-out accuracy: not private, and says so",
     )
     parser.add_argument(
         "--hold-out", choices=HOLD_OUT, help="for --compare: one in five labelers, or labels (labelers)"

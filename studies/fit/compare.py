@@ -1,4 +1,4 @@
-"""Clear, central and local side by side on one file: what each trust model costs. Nothing of it is private."""
+"""Clear, central, distributed and local side by side: what each trust model costs on a file. Nothing is private."""
 
 import json
 import math
@@ -18,14 +18,14 @@ from protocol.privacy import Unit
 from protocol.terms import TIE
 from protocol.trust import Trust
 from server.estimators.newton import EstimationError
-from studies.fit.request import AUTO, BALL, WAYS, Request
+from studies.fit.request import AUTO, BALL, SLACK, WAYS, Request
 from studies.fit.round import Fit, fit
 from studies.fit.show import SHARED, guarantee, places, scores
 from studies.terminal import print_line, print_table
 from studies.told import told
 
 HELD_OUT = 5  # one in so many
-TRUSTS = (Trust.CLEAR, Trust.CENTRAL, Trust.LOCAL)
+TRUSTS = (Trust.CLEAR, Trust.CENTRAL, Trust.DISTRIBUTED, Trust.LOCAL)
 NOT_PRIVATE = (
     "This is not private: it uses clear labels, also where it says what a claim would be, and shows how often held-out "
     "answers are guessed. It protects nobody and charges nothing."
@@ -85,12 +85,12 @@ def compare(request: Request, table: Table, by_labeler: bool) -> Comparison:
 
 def asked_of(request: Request, trust: Trust, seed: int) -> Request:
     """The request under one trust model, with public data and addressed coins."""
-    clear = trust is Trust.CLEAR
+    clear, shares = trust is Trust.CLEAR, trust is Trust.DISTRIBUTED
     return replace(
         request,
         trust=trust,
         epsilon=None if clear else request.epsilon,
-        delta=request.delta if trust is Trust.CENTRAL else None,
+        delta=request.delta if trust in SLACK else None,
         estimator=request.estimator if trust is Trust.LOCAL else WAYS[trust][1][0],
         mechanism=request.mechanism if trust is Trust.LOCAL else "",
         public=True,
@@ -99,6 +99,8 @@ def asked_of(request: Request, trust: Trust, seed: int) -> Request:
         unit=Unit.LABEL if clear else request.unit,
         cap=0 if clear else request.cap,
         bound=BALL if request.bound == AUTO else request.bound,
+        survivors=request.survivors if shares else None,
+        honest=request.honest if shares else None,
     )
 
 

@@ -140,10 +140,15 @@ def guarantee(found: Fit) -> str:
 
 def _counted_on(found: Fit) -> list[str]:
     """What a claim by noise in shares relies on."""
-    honest = found.task.menu[0].get("honest")
-    if found.request.trust is not Trust.DISTRIBUTED or honest is None:
+    if (honest := _share(found, "honest")) is None:
         return []
-    return [f"its noise counts on {int(honest)} of {asked_rows(found.task)} rows whose shares of it nobody else knows"]
+    return [f"its noise counts on {honest} of {asked_rows(found.task)} rows whose shares of it nobody else knows"]
+
+
+def _share(found: Fit, name: str) -> int | None:
+    """How many rows a sum under masks counts on; None in other trust models."""
+    rows = found.task.menu[0].get(name)
+    return None if found.request.trust is not Trust.DISTRIBUTED or rows is None else int(rows)
 
 
 def _public_ties(found: Fit) -> str:
@@ -184,6 +189,8 @@ def as_json(found: Fit) -> str:
         "neighbours": None if claim is None else claim.neighbours + _public_ties(found),
         "coins": outcome.coins,
         "guarantee": guarantee(found),
+        "least_rows": _share(found, "least"),
+        "honest_rows": _share(found, "honest"),
         "rows": len(table.pairs),
         "labels": table.label_count,
         "labelers": len(table.labelers),

@@ -1,14 +1,17 @@
 """`halftruth plan`: how many labelers a target error needs, and what privacy costs; with its doubts."""
 
 import argparse
+from dataclasses import replace
 from decimal import Decimal
 
 from protocol.decimals import delta, epsilon
 from protocol.strict import StudyError
+from protocol.trust import Trust
 from studies.plan.assumed import number
 from studies.plan.show import Plan, as_json, show
 from studies.plan.sources import assume
 from studies.plan.ways import MOST_LABELS, WAYS, Setting, Way, epsilon_needed, labels_needed, predict
+from studies.share_flags import SHARES, add_shares_arguments, check_shares, share_of
 from studies.theory.sandwich import Theory
 
 EXAMPLES = """\
@@ -16,6 +19,7 @@ examples:
   halftruth plan --error 0.1 --epsilon 1 --trust local            how many labels?
   halftruth plan --error 0.1 --labels 20000 --trust central       which epsilon is enough?
   halftruth plan --labels 20000 --epsilon 1                       how large is the error?
+  halftruth plan --error 0.1 --epsilon 1 --trust distributed --honest 0.8
   halftruth plan --error 0.1 --epsilon 1 --study studies/toml/quick.toml
   halftruth plan --error 0.1 --epsilon 1 --features sphere --dimension 3 --theta 1,0,-1 --sum-zero --bound 3
   halftruth plan --error 0.1 --epsilon 1 --covariance covariance.csv --theta 1,0.5
@@ -41,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delta", metavar="D", default="1e-5", help="slack of the central guarantee (1e-5)")
     parser.add_argument("--trust", choices=list(WAYS), default="local", help="the way that is answered for (local)")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    add_shares_arguments(parser)
     assumption = parser.add_argument_group("what is assumed (the problem of studies/toml/figure1.toml)")
     assumption.add_argument("--study", metavar="FILE", help="the problem of a study file, or of a results folder")
     assumption.add_argument("--pilot", metavar="FILE", help="features and estimate of a pilot: .npz or .json")
@@ -61,7 +66,7 @@ def main(args: argparse.Namespace) -> int:
 
 def make(args: argparse.Namespace) -> Plan:
     """The plan that the flags ask for. Raises StudyError where they do not fit together, or a file does not read."""
-    way = WAYS[args.trust]
+    ways = _ways(args)
     try:
         slack = delta(args.delta, "--delta")
         level = None if args.epsilon is None else epsilon(args.epsilon, "--epsilon")
@@ -73,9 +78,18 @@ def make(args: argparse.Namespace) -> Plan:
     if sum(value is not None for value in (target, level, n)) != 2:
         raise StudyError("expected two of --error, --epsilon and --labels: the third is computed")
     assumed = assume(args)
-    settings = {name: _setting(assumed.theory, one, target, level, n, slack) for name, one in WAYS.items()}
-    answers = {name: None if at is None else predict(assumed.theory, WAYS[name], at) for name, at in settings.items()}
-    return Plan(assumed, way, target, level, n, slack, answers)
+    settings = {name: _setting(assumed.theory, one, target, level, n, slack) for name, one in ways.items()}
+    answers = {name: None if at is None else predict(assumed.theory, ways[name], at) for name, at in settings.items()}
+    return Plan(assumed, ways, ways[args.trust], target, level, n, slack, answers)
+
+
+def _ways(args: argparse.Namespace) -> dict[str, Way]:
+    """All ways, with noise in shares as the flags say."""
+    check_shares(args, Trust.DISTRIBUTED)
+    shares = {name: share_of(getattr(args, name), f"--{name}") for name in SHARES}
+    told = tuple((name, share) for name, share in sorted(shares.items()) if share is not None)
+    own = WAYS["distributed"]
+    return WAYS | {own.name: replace(own, arm=replace(own.arm, options=told))}
 
 
 def _setting(

@@ -8,8 +8,9 @@ from decimal import Decimal
 from protocol.counting import counted
 from protocol.decimals import canonical
 from protocol.warned import spoken
+from server.task_shares import counted_on
 from studies.plan.assumed import Assumed
-from studies.plan.ways import WAYS, Prediction, Way
+from studies.plan.ways import Prediction, Way
 from studies.terminal import print_line, print_table
 from studies.theory.sandwich import central_noise
 
@@ -21,6 +22,7 @@ class Plan:
     """What was asked: two of error, level and n. Each way's answer: None where the target is out of reach."""
 
     assumed: Assumed
+    ways: Mapping[str, Way]
     way: Way
     error: float | None
     epsilon: Decimal | None
@@ -72,16 +74,23 @@ def show(plan: Plan) -> None:
     """Print the answer, all ways beside each other, and doubts."""
     print_line(sentence(plan), style="bold")
     columns = ("", "labels", "epsilon", "error", "a label is worth", "sound")
-    print_table(columns, (_cells(WAYS[name], found) for name, found in plan.answers.items()), left=["", "sound"])
+    print_table(columns, (_cells(plan.ways[name], found) for name, found in plan.answers.items()), left=["", "sound"])
     problem = plan.assumed.theory.problem
     ball = "no ball" if problem.bound is None else f"ball of radius {canonical(problem.bound)}"
     print_line(f"Assumed: {plan.assumed.words}; {counted(problem.reduced_dimension, 'free coordinate')}, {ball}.")
     if plan.crossing is not None:
         noise = f"Central, delta = {plan.delta:e}: noise costs as much as sampling at n = {plan.crossing:,.0f}"
         print_line(f"{noise}, and less above.")
+    print_line(_shares(plan))
     print_line("Error: root mean square L2. A label is worth: clear labels that do as much.")
     for doubt in plan.doubts:
         print_line(f"{spoken(doubt)}.", style="yellow")
+
+
+def _shares(plan: Plan) -> str:
+    """What noise in shares counts on."""
+    honest = canonical(counted_on(plan.ways["distributed"].arm)["honest"])
+    return f"Distributed: enough noise where {honest} of the rows stay and tell nobody theirs (--survivors, --honest)."
 
 
 def as_json(plan: Plan) -> str:
@@ -99,6 +108,7 @@ def as_json(plan: Plan) -> str:
         "answer": sentence(plan),
         "doubts": list(plan.doubts),
         "central_crossing": plan.crossing,
+        "honest": float(counted_on(plan.ways["distributed"].arm)["honest"]),
         "ways": {name: None if found is None else _facts(found) for name, found in plan.answers.items()},
     }
     return json.dumps(content, indent=2, ensure_ascii=False)

@@ -38,6 +38,7 @@ WAYS: dict[str, Way] = {
         Way("clear", "clear labels, MLE", Arm(Trust.CLEAR, "none", "mle")),
         Way("local", "local, RR-MLE", Arm(Trust.LOCAL, "randomized-response", "rr-mle")),
         Way("local-debiased", "local, de-biased", Arm(Trust.LOCAL, "randomized-response", "debiased")),
+        Way("distributed", "distributed, Skellam in shares", Arm(Trust.DISTRIBUTED, "skellam", "mle")),
         Way("central", "central, Gaussian on the clipped sum", Arm(Trust.CENTRAL, "gaussian-statistic-clipped", "mle")),
     )
 }

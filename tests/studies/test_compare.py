@@ -1,4 +1,4 @@
-"""`halftruth fit --compare`: three trust models side by side, which is not private and says so."""
+"""`halftruth fit --compare`: four trust models side by side, which is not private and says so."""
 
 import json
 from pathlib import Path
@@ -33,13 +33,13 @@ def test_a_comparison_says_that_it_is_not_private(
     assert main(["fit", str(votes), "--compare", "--epsilon", "2"]) == 0
     said = capsys.readouterr().out
     assert said.count("This is not private") == 2
-    assert said.count("Guarantee: none") == 3
+    assert said.count("Guarantee: none") == 4
     assert not (tmp_path / "state").exists()
     assert main(["fit", str(votes), "--compare", "--epsilon", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["private"] is False
     assert "not private" in found["note"]
-    assert list(found["trust"]) == ["clear", "central", "local"]
+    assert list(found["trust"]) == ["clear", "central", "distributed", "local"]
     assert found["trust"]["clear"]["rank_correlation"] == pytest.approx(1)
     assert all(0 <= model["held_out_accuracy"] <= 1 for model in found["trust"].values())
 
@@ -51,6 +51,7 @@ def test_a_comparison_says_that_it_is_not_private(
         ("--ties", "randomized"),
         ("--unit", "labeler", "--cap", "5", "--hold-out", "labels"),
         ("--seed", "3", "--estimator", "rr-map"),
+        ("--survivors", "0.8", "--honest", "0.5"),
     ],
 )
 def test_the_same_comparison_at_every_run(
@@ -117,7 +118,7 @@ def test_what_may_mislead_is_said_of_each_trust_model(tmp_path: Path, capsys: py
     rows = ("labeler,item_a,item_b,winner", *(f"r{row},{pair},item_a" for row, pair in enumerate(("a,b", "c,d") * 3)))
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     assert main(["fit", str(path), "--compare", "--epsilon", "1"]) == 0
-    assert "Warning (unconnected) in 3 of 3 fits: nobody compared items" in " ".join(capsys.readouterr().out.split())
+    assert "Warning (unconnected) in 4 of 4 fits: nobody compared items" in " ".join(capsys.readouterr().out.split())
     assert main(["fit", str(path), "--compare", "--epsilon", "1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["trust"]
     assert all("unconnected" in map(code_of, model["warnings"]) for model in found.values())
@@ -132,7 +133,7 @@ def test_the_page_of_rankings_says_what_may_mislead(
     out = capsys.readouterr().out
     assert len([line for line in out.splitlines() if line.startswith("| votes | ")]) == len(rankings.CLAIMS)
     assert "Warning (on-the-ball) in " in out
-    assert f" of {6 * len(rankings.CLAIMS)} fits" in out
+    assert f" of {8 * len(rankings.CLAIMS)} fits" in out
 
 
 def test_one_labeler_cannot_be_held_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -117,6 +117,7 @@ def test_a_sum_is_opened_once_and_paid_once(tmp_path: Path, capsys: Say) -> None
     assert (first["coins"], first["mechanism"]) == ("os", "skellam")
     counted_on = f"its noise counts on {27 * LABELERS // 10} of {3 * LABELERS} rows"
     assert counted_on in first["guarantee"]
+    assert (first["least_rows"], first["honest_rows"]) == (3 * LABELERS, 27 * LABELERS // 10)
     assert said(asking(out, "--epsilon", "8"), capsys) == first
     totals = [one for number in range(NODES) for one in read_labelers(out / f"node-{number}" / "ledger.sqlite")]
     assert len(totals) == LABELERS and all(one.epsilon == 24 for one in totals)  # three labels each

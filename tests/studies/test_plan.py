@@ -96,6 +96,21 @@ def test_where_the_noise_of_the_curator_stops_to_matter(assumed: Plan) -> None:
     assert both / alone == pytest.approx(np.sqrt(2), rel=0.01)
 
 
+def test_noise_in_shares_costs_what_honest_rows_have_to_make_up() -> None:
+    """sigma^2 / h in place of sigma^2: what noise adds to a squared error is the curator's, over h."""
+    added = {}
+    for honest in ("1", "0.5", "0.25"):
+        found = plan(f"{SMALL} --labels 8000 --epsilon 0.3 --honest {honest}").answers
+        quiet = plan(f"{SMALL} --labels 8000 --epsilon 1000 --honest {honest}").answers
+        one, two, no = found["distributed"], found["central"], quiet["central"]
+        assert one is not None and two is not None and no is not None
+        added[honest] = (one.error**2 - no.error**2) / (two.error**2 - no.error**2)
+    assert added == pytest.approx({"1": 1, "0.5": 2, "0.25": 4}, rel=1e-3)
+    usual = plan(f"{SMALL} --error 0.1 --epsilon 1 --trust distributed --survivors 0.5")
+    told = plan(f"{SMALL} --error 0.1 --epsilon 1 --trust distributed --survivors 0.5 --honest 0.45")
+    assert sentence(usual) == sentence(told) != sentence(plan(f"{SMALL} --error 0.1 --epsilon 1 --trust distributed"))
+
+
 def test_doubts(assumed: Plan) -> None:
     theory, delta = assumed.assumed.theory, Decimal("1e-5")
 
@@ -180,6 +195,7 @@ def test_the_command_in_text_and_in_json(capsys: pytest.CaptureFixture[str]) -> 
     text = capsys.readouterr().out
     assert "central, Gaussian on the clipped sum: " in text
     assert "noise costs as much as sampling at n = " in text
+    assert "enough noise where 0.9 of the rows stay" in text
     assert main([*words, "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert content["answer"] in text
@@ -194,6 +210,8 @@ def test_the_command_in_text_and_in_json(capsys: pytest.CaptureFixture[str]) -> 
     ("flags", "said"),
     [
         ("--error 0.1", "expected two of --error, --epsilon and --labels"),
+        ("--error 0.1 --epsilon 1 --honest 0", "--honest: expected a share of the rows"),
+        ("--error 0.1 --epsilon 1 --survivors 0.5 --honest 0.6", "--honest: expected at most the 0.5 of --survivors"),
         ("--error 0.1 --epsilon 1 --labels 3", "expected two of"),
         ("--error 0 --epsilon 1", "--error: expected a number > 0"),
         ("--error nan --epsilon 1", "--error"),
