@@ -51,5 +51,5 @@ def _levels(task: Task, policy: Policy, source: Holdings, facts: Facts | None, r
             bound = policy.max_epsilon
             return [level if bound is None else min(level, bound) for level in asked[0]], asked[1]
     if facts is None or not policy.levels:
-        return (policy.max_epsilon,), np.zeros(len(rows), dtype=np.int64)
+        return (policy.max_epsilon,), np.broadcast_to(np.int64(0), len(rows))
     return [policy.level_of(name) for name in facts.names], facts.labelers

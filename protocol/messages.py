@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import IntEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +88,22 @@ class Mechanism:
         return dict(self.parameters).get(name)
 
 
+KEPT = range(1 << 12, 1 << 20)  # numbers that are worth keeping, and take no more than 8 MB
+
+
+def _progression(start: int, step: int, count: int) -> NDArray[np.int64]:
+    if count in KEPT:
+        return _kept(start, step, count)
+    return np.arange(start, start + step * count, step, dtype=np.int64)
+
+
+@lru_cache(maxsize=2)  # the rows of a round are mostly those of the round before
+def _kept(start: int, step: int, count: int) -> NDArray[np.int64]:
+    found = np.arange(start, start + step * count, step, dtype=np.int64)
+    found.flags.writeable = False
+    return found
+
+
 @dataclass(frozen=True)
 class Runs:
     """A set of numbers in increasing order, as arithmetic progressions (start, step, count).
@@ -129,8 +146,8 @@ class Runs:
         return self.runs[0][2] if len(self.runs) == 1 else sum(count for _, _, count in self.runs)
 
     def numbers(self) -> NDArray[np.int64]:
-        """All numbers, in order."""
-        parts = [np.arange(start, start + step * count, step, dtype=np.int64) for start, step, count in self.runs]
+        """All numbers, in order; not to be written to."""
+        parts = [_progression(*run) for run in self.runs]
         if len(parts) == 1:
             return parts[0]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)

@@ -5,7 +5,7 @@ deviation of noise on a mean per unit of threshold. `shape`: what happens beyond
 """
 
 import math
-from collections.abc import Sequence
+from functools import lru_cache
 
 TRUNCATE, CLIP = "truncate", "clip"
 GROUP_FAILURE = (1 - math.sqrt(1 - math.exp(-0.5))) / 2  # p with KL(1/2 || p) = 1/4: 4 log(2d/xi) groups suffice
@@ -73,7 +73,7 @@ def mse_threshold(moment: float, tail: float, n: int, noise_per_unit: float, sha
     constant = bias_constant(shape, tail)
     positive(moment=moment, n=n, noise_per_unit=noise_per_unit)
     return _least(
-        [((constant * moment) ** 2, -2 * tail), (moment / n, 1 - tail), (noise_per_unit * noise_per_unit, 2.0)]
+        (((constant * moment) ** 2, -2 * tail), (moment / n, 1 - tail), (noise_per_unit * noise_per_unit, 2.0))
     )
 
 
@@ -168,14 +168,15 @@ def probability(name: str, value: float) -> float:
 
 def _bound_terms(
     moment: float, tail: float, n: int, noise_per_unit: float, failure: float, shape: str
-) -> list[tuple[float, float]]:
+) -> tuple[tuple[float, float], ...]:
     constant, level = bias_constant(shape, tail), math.log(4 / probability("failure", failure))
     positive(moment=moment, n=n, noise_per_unit=noise_per_unit)
     linear = 2 * level / (3 * n) + noise_per_unit * math.sqrt(2 * level)
-    return [(constant * moment, -tail), (math.sqrt(2 * moment * level / n), (1 - tail) / 2), (linear, 1.0)]
+    return (constant * moment, -tail), (math.sqrt(2 * moment * level / n), (1 - tail) / 2), (linear, 1.0)
 
 
-def _least(terms: Sequence[tuple[float, float]]) -> float:
+@lru_cache(maxsize=256)  # each round of a run asks for the same
+def _least(terms: tuple[tuple[float, float], ...]) -> float:
     """The B > 0 that minimises sum_i a_i B^p_i: the first power is negative, the others are not, all factors positive.
 
     The sum is convex in log B, so its slope has one root. With k growing terms it lies between the points where one of

@@ -32,7 +32,7 @@ from protocol.codec import (
     sign_reply,
 )
 from protocol.errors import WireError
-from protocol.messages import Code, Coins, Kind, Mechanism, Payload, Refusal, Report, Runs
+from protocol.messages import KEPT, Code, Coins, Kind, Mechanism, Payload, Refusal, Report, Runs
 from protocol.secure.codec import decode_ask, decode_session_reply
 from protocol.signature import report_words, tasks_words
 
@@ -156,6 +156,14 @@ def test_runs_name_exactly_their_numbers(numbers: list[int]) -> None:
     assert runs.numbers().tolist() == numbers
     assert runs.count == len(numbers)
     assert np.flatnonzero(runs.have(np.arange(420))).tolist() == numbers
+
+
+@pytest.mark.parametrize("count", [1, KEPT.start - 1, KEPT.start, KEPT.stop - 1, KEPT.stop])
+def test_numbers_that_are_kept_are_the_same_and_nobody_writes_to_them(count: int) -> None:
+    first, again = (Runs.of(range(7, 7 + 3 * count, 3)).numbers() for _ in range(2))
+    assert np.array_equal(first, np.arange(7, 7 + 3 * count, 3)) and first.dtype == np.int64
+    assert (first is again) is (count in KEPT)
+    assert first.flags.writeable is (count not in KEPT)
 
 
 @pytest.mark.parametrize("runs", [((5, 1, 1), (3, 1, 1)), ((0, 0, 2),), ((0, 1, 0),), ((0, 1, 3), (2, 1, 1))])

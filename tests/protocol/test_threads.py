@@ -20,18 +20,29 @@ def test_a_process_takes_its_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("count", [1, 3])
 def test_parts_come_back_in_order(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr("protocol.threads.threads", lambda: count)
-    names = set[str]()
+    names, all_at_once = set[str](), threading.Barrier(count)
 
     def work(part: int) -> int:
         names.add(threading.current_thread().name)
+        if part < count:
+            all_at_once.wait(60)
         return part * part
 
     assert spread(work, range(20)) == [part * part for part in range(20)]
     assert spread(work, []) == []
-    assert (names == {threading.current_thread().name}) == (count == 1)
+    assert threading.current_thread().name in names and len(names) == count
 
 
 def test_an_error_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("protocol.threads.threads", lambda: 2)
     with pytest.raises(ZeroDivisionError):
         spread(lambda part: 1 // part, [1, 0, 1])
+    both = threading.Barrier(2)
+
+    def fail(part: int) -> None:
+        both.wait(60)
+        raise ValueError(part)
+
+    for _ in range(50):
+        with pytest.raises(ValueError, match=r"^0$"):  # the first part's, whichever came first
+            spread(fail, range(9))
