@@ -5,6 +5,7 @@ units of 2^exponent, hence exact in float64 whatever the split over clients.
 """
 
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
+@lru_cache(maxsize=256, typed=True)
 def exponent(n: int, bound: float) -> int:
     """The grid's exponent for n values of absolute size at most `bound`, computed exactly.
 

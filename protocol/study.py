@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 from protocol.arms import Arm, Option
@@ -41,7 +42,7 @@ class Study:
     population: Population | None = None
     records: RecordLaw | None = None
 
-    @property
+    @cached_property
     def fingerprint(self) -> bytes:
         """SHA-256 of the canonical JSON of `describe` and the problem's digest."""
         text = json.dumps(describe(self), sort_keys=True, separators=(",", ":"))

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from server.mechanisms.discrete_gaussian import root_up
 from server.mechanisms.gaussian import (
@@ -43,6 +44,7 @@ class Account:
     numerical: float | None = None
 
 
+@lru_cache(maxsize=256, typed=True)
 def exact_noise_multiplier(epsilon: Decimal, delta: Decimal, rounds: int = 1) -> float:
     """sqrt(T) / mu, rounded up: the least stddev / sensitivity of each of T rounds.
 

@@ -112,6 +112,7 @@ def sample_discrete_gaussian(sigma_squared: int, size: int, randbits: Callable[[
     return [draw() for _ in range(size)]
 
 
+@lru_cache(maxsize=256, typed=True)
 def delta_upper_bound(epsilon: Decimal, stddev: int | Fraction, sensitivity_squared: int, dimension: int) -> float:
     """An upper bound on delta at epsilon for independent discrete Gaussian noise on an integer vector.
 
