@@ -97,7 +97,7 @@ def test_the_same_bits(expect_bits: Callable[[str, str, int], None], study: str,
 def test_rounds_of_private_convex_optimisation_are_measured(executor: str, careful: bool) -> None:
     """Three of them; docs/RUNTIMES.md has more."""
     found, idle = measure(Setting(executor, careful), Work(clients=2, rounds=3, records=2_000, dimension=20), idle=2.0)
-    assert len(found.rounds) == 3 and (found.wall > 0).all() and found.cpu.sum() > 0.3 and idle > 0
+    assert len(found.rounds) == 3 and (found.wall > 0).all() and (found.cpu > 0).all() and idle > 0
     assert found.by_program()["SuperLink"] > 0
     assert {"SuperLink", "SuperNodes"} <= set(found.growth())
     assert "1 task, " in found.rounds[-1][1]
