@@ -304,9 +304,9 @@ def test_plans_hold_where_they_have_no_doubt(features: str, tmp_path: Path) -> N
     """
     run(load(STUDY, [f"problem.features={features}"]), tmp_path)
     found = compare(View.open(Folder(tmp_path)))
-    assert len(found) == 3 * (1 + 3 * 4)
+    assert len(found) == 3 * (1 + 4 * 4)
     sound = [one for one in found if not one.predicted.doubts]
-    assert len(sound) == {"gaussian": 17, "sphere": 26}[features]
+    assert len(sound) == {"gaussian": 24, "sphere": 36}[features]
     assert all(abs(one.ratio - 1) <= 0.10 for one in sound), [(one.predicted.setting, one.ratio) for one in sound]
     # The doubt is deserved: far beyond its limit, and before the ball cuts errors, they are larger than predicted.
     bent = [one for one in found if one.predicted.score_error > 0.5 and one.boundary_rate < 0.05]
