@@ -53,4 +53,7 @@ def parse_shuffler(content: Any, folder: Path, key: Path | None) -> ShufflerAt:
 def check_shuffler(policy: Policy, shuffler: ShufflerAt | None, entropy: str) -> None:
     """Raise StudyError for a trust in a shuffler that nobody names; coins with addresses protect nobody anyway."""
     if Trust.SHUFFLED in policy.trusts and shuffler is None and entropy == "os":
-        raise StudyError(f'[{SHUFFLER}] expected where shuffled answers go, for trust = ["shuffled"]')
+        raise StudyError(
+            f'[{SHUFFLER}] expected where shuffled answers go, for trust = ["shuffled"]: its address and '
+            "server_key, as docs/SHUFFLING.md has them"
+        )

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from itertools import takewhile
 from typing import Any
 
-ALIKE = 0.7  # share of letters in common from which on two words are taken for each other
+ALIKE = 0.66  # share of letters in common from which on two words are taken for each other
 
 
 class Parser(argparse.ArgumentParser):

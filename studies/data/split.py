@@ -17,7 +17,7 @@ from protocol.strict import StudyError
 from protocol.trust import Trust
 from studies.data.split_flags import add_arguments, check_kind
 from studies.data.split_members import TOLD, check_members, write_members
-from studies.data.split_nodes import node_toml, write_node
+from studies.data.split_nodes import TOLD_SHUFFLED, node_toml, write_node
 from studies.data.split_policy import cap_of, policy_of, spending
 from studies.federate.facts import Terms, facts_of
 from studies.federate.folder import write_facts
@@ -57,6 +57,8 @@ def main(args: argparse.Namespace) -> int:
     if trust is Trust.DISTRIBUTED:
         write_members(folders)
         print(TOLD)
+    if trust is Trust.SHUFFLED:
+        print(TOLD_SHUFFLED)
     write_facts(out / SERVER, facts)
     print(f"{out / SERVER}: public facts about {counted(len(table.pairs), 'row')}")
     print(spending(args, terms))

@@ -32,6 +32,17 @@ winner = "winner"
 coding = "sides"
 questions = ["question"]
 """
+SHUFFLED_KEY = '# key = "node.key"              # the node\'s own, of halftruth keys new node.key\n'
+NODE_KEYS = {Trust.DISTRIBUTED: NODE_LINE, Trust.SHUFFLED: SHUFFLED_KEY}
+SHUFFLER = """
+# [shuffler]                    # where answers go, and who opens them
+# address = "shuffler.example.org:9443"
+# root_certificates = "shuffler-ca.crt"
+# server_key = "sealing.key.pub"
+"""
+TOLD_SHUFFLED = """\
+Before it answers, each node needs a key of its own (halftruth keys new node.key), and where the shuffler is: the last
+lines of its node.toml, and docs/SHUFFLING.md."""
 
 
 def node_toml(policy: str, public: bool, described: bool, terms: Terms = LOCAL, prompts: bool = False) -> str:
@@ -45,7 +56,7 @@ def node_toml(policy: str, public: bool, described: bool, terms: Terms = LOCAL, 
 [node]
 entropy = "os"
 ledger = "ledger.sqlite"        # what was spent, and what was answered: keep it
-{NODE_LINE if terms.trust is Trust.DISTRIBUTED else ""}
+{NODE_KEYS.get(terms.trust, "")}
 [source]
 kind = "table"
 file = {json.dumps(file)}
@@ -58,7 +69,7 @@ items = {json.dumps(ITEMS)}
 # address = "halftruth.example.org:8443"
 # root_certificates = "ca.crt"
 # key = "node.key"
-"""
+{SHUFFLER if terms.trust is Trust.SHUFFLED else ""}"""
 
 
 def write_node(folder: Path, table: Table, rows: NDArray[np.int64], node: str, asked: RankingAs | None) -> None:

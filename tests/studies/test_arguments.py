@@ -8,6 +8,7 @@ from studies.cli import main
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["rnu"], "did you mean run?"),
         (["reprot", "out"], "did you mean report?"),
         (["data", "chek", "votes.csv"], "did you mean check?"),
         (["fit", "votes.csv", "--trust", "locl"], "did you mean local?"),

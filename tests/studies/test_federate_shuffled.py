@@ -33,6 +33,10 @@ def votes(folder: Path) -> Path:
 
 @pytest.fixture
 def split(tmp_path: Path) -> Path:
+    return _split(tmp_path)
+
+
+def _split(tmp_path: Path) -> Path:
     out = tmp_path / "split"
     words = ["--nodes", str(NODES), "--trust", "shuffled", "--label-cap", "3", "--out", str(out)]
     assert main(["data", "split", str(votes(tmp_path)), *words]) == 0
@@ -54,6 +58,14 @@ def keys(folder: Path) -> ShufflerFile:
     )
 
 
+def _named(node: str, address: str) -> str:
+    """A node's file whose last lines, and whose key, are no comments any more."""
+    head, told = node.replace('# key = "node.key"   ', 'key = "node.key"   ').split("# [shuffler]")
+    told = told.replace("\n# ", "\n").replace("shuffler.example.org:9443", address)
+    told = told.replace('root_certificates = "shuffler-ca.crt"', "insecure = true")
+    return f"{head}[shuffler]{told}".replace('"sealing.key.pub"', '"../sealing.key.pub"')
+
+
 def test_a_ranking_through_a_shuffler(split: Path, monkeypatch: pytest.MonkeyPatch, capsys: Say) -> None:
     """At epsilon = 2 and 54 of 60 votes for the same order, it is found; labels pay the claim of the task."""
     words = ["federate", str(split / "server"), "--nodes", str(split), "--on", "in-process", "--json"]
@@ -61,9 +73,7 @@ def test_a_ranking_through_a_shuffler(split: Path, monkeypatch: pytest.MonkeyPat
     with serving(keys(split)) as address:
         for number in range(NODES):
             file = split / f"node-{number}" / "node.toml"
-            text = file.read_text("utf-8").replace("[node]", '[node]\nkey = "node.key"')
-            at = f'\n[shuffler]\naddress = "{address}"\ninsecure = true\nserver_key = "../sealing.key.pub"\n'
-            file.write_text(text + at, "utf-8")
+            file.write_text(_named(file.read_text("utf-8"), address), "utf-8")
         at = split / "shuffler.toml"
         at.write_text(f'[shuffler]\naddress = "{address}"\ninsecure = true\nsealing_key = "sealing.key"\n')
         monkeypatch.setenv("HALFTRUTH_SHUFFLER", str(at))
@@ -89,9 +99,10 @@ def test_a_ranking_through_a_shuffler(split: Path, monkeypatch: pytest.MonkeyPat
     assert "a claim of 2 above 1" in told[1][1] and "asks for shuffled where local was promised" in told[2][1]
 
 
-def test_a_split_for_a_shuffler_says_what_is_missing(split: Path, capsys: Say) -> None:
-    words = ["federate", str(split / "server"), "--nodes", str(split), "--on", "in-process"]
-    assert main([*words, "--epsilon", "2"]) == 2
+def test_a_split_for_a_shuffler_says_what_is_missing(tmp_path: Path, capsys: Say) -> None:
+    out = _split(tmp_path)
+    assert "docs/SHUFFLING.md" in capsys.readouterr().out
+    assert main(["federate", str(out / "server"), "--nodes", str(out), "--on", "in-process", "--epsilon", "2"]) == 2
     assert "[shuffler] expected where shuffled answers go" in capsys.readouterr().err
 
 
