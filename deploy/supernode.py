@@ -24,7 +24,10 @@ STARTS, SPAN = 5, 60.0  # an executor is started so many times in so many second
 RECENT, MOST_OF = 5, 0.6
 MARGIN = 10.0  # seconds that an executor may take beyond those of its child
 LONGEST_ANSWER = 3600.0  # a server says how long it waits, but no node waits for ever
-KEY, HINT = "--auth-supernode-private-key", "is its key registered (halftruth keys register), and not revoked?"
+KEY = "--auth-supernode-private-key"
+REFUSED = """\
+halftruth: the server does not let this node come: is its key registered (halftruth keys register), and not revoked?
+A node that was killed a moment ago still counts as connected: then it may come again within two minutes."""
 EXECUTOR = (sys.executable, "-P", "-m", "deploy.executor")
 
 
@@ -152,7 +155,7 @@ def _run(pins: frozenset[str], words: Sequence[str]) -> NoReturn:
     except SystemExit as asked:
         code = asked.code if isinstance(asked.code, int) else 1
         if code and KEY in words:
-            print(f"halftruth: the server lets this node not come: {HINT}", file=sys.stderr)
+            print(REFUSED, file=sys.stderr)
     except Exception:
         traceback.print_exc()
     executor.end()
