@@ -92,14 +92,12 @@ KEPT = range(1 << 12, 1 << 20)  # numbers that are worth keeping, and take no mo
 
 
 def _progression(start: int, step: int, count: int) -> NDArray[np.int64]:
-    if count in KEPT:
-        return _kept(start, step, count)
     return np.arange(start, start + step * count, step, dtype=np.int64)
 
 
 @lru_cache(maxsize=2)  # the rows of a round are mostly those of the round before
 def _kept(start: int, step: int, count: int) -> NDArray[np.int64]:
-    found = np.arange(start, start + step * count, step, dtype=np.int64)
+    found = _progression(start, step, count)
     found.flags.writeable = False
     return found
 
@@ -147,7 +145,7 @@ class Runs:
 
     def numbers(self) -> NDArray[np.int64]:
         """All numbers, in order; not to be written to."""
-        parts = [_progression(*run) for run in self.runs]
+        parts = [(_kept if run[2] in KEPT else _progression)(*run) for run in self.runs]
         if len(parts) == 1:
             return parts[0]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)

@@ -34,12 +34,17 @@ def check_shares(args: argparse.Namespace, trust: Trust) -> None:
     if trust is not Trust.DISTRIBUTED:
         refuse_flags(args, SHARES, "only --trust distributed has noise in shares: leave it out")
         return
-    survivors, honest = (share_of(getattr(args, name), f"--{name}") for name in SHARES)
+    survivors, honest = shares_of(args).values()
     if honest is not None and honest > (most := USUAL_SURVIVORS if survivors is None else survivors):
         raise StudyError(f"--honest: expected at most the {canonical(most)} of --survivors, got {canonical(honest)}")
 
 
-def share_of(text: str | None, flag: str) -> Decimal | None:
+def shares_of(args: argparse.Namespace) -> dict[str, Decimal | None]:
+    """What the flags say, in the order of `SHARES`. Raises StudyError."""
+    return {name: _share(getattr(args, name), f"--{name}") for name in SHARES}
+
+
+def _share(text: str | None, flag: str) -> Decimal | None:
     """A share of rows, above 0 and at most 1; None where nothing is said. Raises StudyError."""
     if text is None:
         return None

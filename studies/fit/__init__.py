@@ -22,7 +22,7 @@ from studies.holder_file import (
     wanted,
 )
 from studies.own_flags import seed_of, state_of
-from studies.share_flags import add_shares_arguments, check_shares, share_of
+from studies.share_flags import add_shares_arguments, check_shares, shares_of
 from studies.terminal import printable
 
 EXAMPLES = f"""\
@@ -125,6 +125,7 @@ def read_request(args: argparse.Namespace) -> Request:
     trust = read_trust(args)
     _refuse_unfitting(args, trust)
     ties, (unit, cap) = read_ties(args, trust), read_unit(args, trust)
+    shares = shares_of(args)
     try:
         return Request(
             path=path,
@@ -141,8 +142,8 @@ def read_request(args: argparse.Namespace) -> Request:
             unit=unit,
             cap=cap,
             mechanism=args.mechanism or "",
-            survivors=share_of(args.survivors, "--survivors"),
-            honest=share_of(args.honest, "--honest"),
+            survivors=shares["survivors"],
+            honest=shares["honest"],
         )
     except StudyError:
         raise

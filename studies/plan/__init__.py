@@ -11,7 +11,7 @@ from studies.plan.assumed import number
 from studies.plan.show import Plan, as_json, show
 from studies.plan.sources import assume
 from studies.plan.ways import MOST_LABELS, WAYS, Setting, Way, epsilon_needed, labels_needed, predict
-from studies.share_flags import SHARES, add_shares_arguments, check_shares, share_of
+from studies.share_flags import add_shares_arguments, check_shares, shares_of
 from studies.theory.sandwich import Theory
 
 EXAMPLES = """\
@@ -42,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked.add_argument("--error", metavar="E", help="target: root mean square L2 error")
     asked.add_argument("--epsilon", metavar="E", help="level of privacy of each label")
     asked.add_argument("--labels", metavar="N", help="labels, one a labeler")
-    parser.add_argument("--delta", metavar="D", default="1e-5", help="slack of the central guarantee (1e-5)")
+    parser.add_argument(
+        "--delta", metavar="D", default="1e-5", help="slack of central and distributed guarantees (1e-5)"
+    )
     parser.add_argument("--trust", choices=list(WAYS), default="local", help="the way that is answered for (local)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_shares_arguments(parser)
@@ -86,8 +88,7 @@ def make(args: argparse.Namespace) -> Plan:
 def _ways(args: argparse.Namespace) -> dict[str, Way]:
     """All ways, with noise in shares as the flags say."""
     check_shares(args, Trust.DISTRIBUTED)
-    shares = {name: share_of(getattr(args, name), f"--{name}") for name in SHARES}
-    told = tuple((name, share) for name, share in sorted(shares.items()) if share is not None)
+    told = tuple((name, share) for name, share in sorted(shares_of(args).items()) if share is not None)
     own = WAYS["distributed"]
     return WAYS | {own.name: replace(own, arm=replace(own.arm, options=told))}
 

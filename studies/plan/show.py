@@ -45,6 +45,11 @@ class Plan:
         return theory.crossing(*central_noise(theory, found.way.arm, at.n, found.setting.epsilon, at.delta))
 
     @property
+    def honest(self) -> Decimal:
+        """The share of the rows whose noise has to be enough where it comes in shares."""
+        return counted_on(self.ways["distributed"].arm)["honest"]
+
+    @property
     def doubts(self) -> tuple[str, ...]:
         """What speaks against the answer: first the assumption's own doubts."""
         return self.assumed.doubts + (() if self.answer is None else self.answer.doubts)
@@ -81,16 +86,13 @@ def show(plan: Plan) -> None:
     if plan.crossing is not None:
         noise = f"Central, delta = {plan.delta:e}: noise costs as much as sampling at n = {plan.crossing:,.0f}"
         print_line(f"{noise}, and less above.")
-    print_line(_shares(plan))
+    honest = canonical(plan.honest)
+    print_line(
+        f"Distributed: enough noise where {honest} of the rows stay and tell nobody theirs (--survivors, --honest)."
+    )
     print_line("Error: root mean square L2. A label is worth: clear labels that do as much.")
     for doubt in plan.doubts:
         print_line(f"{spoken(doubt)}.", style="yellow")
-
-
-def _shares(plan: Plan) -> str:
-    """What noise in shares counts on."""
-    honest = canonical(counted_on(plan.ways["distributed"].arm)["honest"])
-    return f"Distributed: enough noise where {honest} of the rows stay and tell nobody theirs (--survivors, --honest)."
 
 
 def as_json(plan: Plan) -> str:
@@ -108,7 +110,7 @@ def as_json(plan: Plan) -> str:
         "answer": sentence(plan),
         "doubts": list(plan.doubts),
         "central_crossing": plan.crossing,
-        "honest": float(counted_on(plan.ways["distributed"].arm)["honest"]),
+        "honest": float(plan.honest),
         "ways": {name: None if found is None else _facts(found) for name, found in plan.answers.items()},
     }
     return json.dumps(content, indent=2, ensure_ascii=False)

@@ -31,6 +31,7 @@ def test_parts_come_back_in_order(monkeypatch: pytest.MonkeyPatch, count: int) -
     assert spread(work, range(20)) == [part * part for part in range(20)]
     assert spread(work, []) == []
     assert len(names) == count
+    assert (names == {threading.current_thread().name}) == (count == 1)
 
 
 def test_an_error_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
